@@ -34,7 +34,7 @@ const SLOW_INTEGRATION_TESTS: &[&str] = &[
     "promises::file_size",
     "promises::full_disk",
     "promises::step_length",
-    "readme_table::what_must",
+    "strategies_table::inspected",
     "repeat::every",
     "repeat::readers",
     "repeat::the_strategy",

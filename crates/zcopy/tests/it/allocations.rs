@@ -1,4 +1,4 @@
-//! The allocations of a transfer: a buffer and the record of its attempts, once.
+//! A transfer allocates a buffer and the list of its attempts, once.
 
 use std::fs::File;
 use std::io::{Write, pipe};
@@ -10,11 +10,12 @@ use zcopy::{Strategy, Transfer};
 use crate::endpoints::null;
 use crate::refused::allowed;
 
-/// Room for the records, the boxes of a report, and the like.
-const SMALL_CHANGE: u64 = 4096;
+/// Room for the list of attempts and the boxes of a report.
+const OTHER_BYTES: u64 = 4096;
 const BUFFER: u64 = 256 << 10;
 
-/// Moves `bytes` zeros through `strategy` and returns how often and how much was allocated.
+/// Moves `bytes` zeros by `strategy`. Returns the number of allocations and the most bytes
+/// allocated at a time.
 fn allocated(strategy: Strategy, bytes: u64) -> (u64, u64) {
     let zeros = File::open("/dev/zero").unwrap();
     let sink = null();
@@ -35,7 +36,7 @@ fn a_step_allocates_nothing() {
         let (few, _) = allocated(strategy, 1 << 20);
         let (many, most) = allocated(strategy, 256 << 20);
         assert_eq!(few, many, "{strategy}: 256 times the bytes");
-        assert!(most <= BUFFER + SMALL_CHANGE, "{strategy}: {most} bytes");
+        assert!(most <= BUFFER + OTHER_BYTES, "{strategy}: {most} bytes");
     }
 }
 
@@ -51,7 +52,7 @@ fn a_stream_allocates_one_small_and_one_full_buffer_at_most() {
     feeder.join().unwrap();
     assert!(info.count_total < 16, "{} allocations", info.count_total);
     assert!(
-        info.bytes_max <= BUFFER + SMALL_CHANGE,
+        info.bytes_max <= BUFFER + OTHER_BYTES,
         "{} bytes",
         info.bytes_max
     );

@@ -1,4 +1,4 @@
-//! Bad input gets a clear error before anything moves.
+//! Bad input fails with a clear error before any byte moves.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,7 +15,8 @@ use crate::options::MaybeOptions as _;
 use crate::refused::allowed;
 use crate::strategies::assert_served;
 
-/// Refused, on this side, with this errno, in words with this in them; the plan says the same.
+/// Asserts that the transfer is refused on this side with this errno and a message that contains
+/// these words, and that the plan fails with the same message.
 #[track_caller]
 fn assert_refused(transfer: Transfer<'_>, side: Side, errno: Errno, words: &str) -> Error {
     let planned = transfer.plan().unwrap_err();
@@ -66,7 +67,7 @@ fn a_descriptor_open_the_wrong_way_is_refused() {
 }
 
 #[test]
-fn of_several_sinks_the_one_that_is_refused_is_named() {
+fn the_report_names_the_refused_one_of_several_sinks() {
     let file = file(b"hello");
     let read_only = reopen(&file, OFlags::RDONLY);
     let zeros = File::open("/dev/zero").unwrap();
@@ -111,7 +112,7 @@ fn a_directory_is_refused() {
 }
 
 #[test]
-fn an_offset_where_there_are_none_is_refused() {
+fn an_offset_without_positions_is_refused() {
     let file = file(b"hello");
     let (pipe_reader, pipe_writer) = pipe();
     assert!(write_all(&pipe_writer, b"waiting"));
@@ -174,7 +175,7 @@ fn ranges_of_one_file_that_overlap_are_refused_and_others_are_moved() {
             continue;
         };
         let file = crate::files::file_in(&dir, &bytes);
-        // A descriptor of its own, so that the two cursors are two.
+        // A second opening, with a cursor of its own.
         let sink = reopen(&file, OFlags::WRONLY);
         let overlap = |from, to, limit| {
             let transfer = Transfer::new(&file, &sink)
@@ -238,21 +239,21 @@ fn an_impossible_strategy_is_unsuitable_and_moves_nothing() {
     let sink = crate::files::file(b"");
     let (_peer, socket) = tcp();
     let appending = appending(&sink);
-    let by = |source: &dyn AsFd, sink: &dyn AsFd, strategy| {
+    let assert_unsuitable_by = |source: &dyn AsFd, sink: &dyn AsFd, strategy| {
         let (source, sink) = (source.as_fd(), sink.as_fd());
         assert_unsuitable(Transfer::new(&source, &sink).strategy(strategy), strategy);
     };
-    by(&file, &sink, Strategy::Splice);
-    by(&reader, &sink, Strategy::Sendfile);
-    by(&reader, &sink, Strategy::CopyFileRange);
-    by(&reader, &sink, Strategy::Reflink);
-    by(&file, &socket, Strategy::CopyFileRange);
+    assert_unsuitable_by(&file, &sink, Strategy::Splice);
+    assert_unsuitable_by(&reader, &sink, Strategy::Sendfile);
+    assert_unsuitable_by(&reader, &sink, Strategy::CopyFileRange);
+    assert_unsuitable_by(&reader, &sink, Strategy::Reflink);
+    assert_unsuitable_by(&file, &socket, Strategy::CopyFileRange);
     for strategy in [
         Strategy::CopyFileRange,
         Strategy::Sendfile,
         Strategy::SplicePipe,
     ] {
-        by(&file, &appending, strategy);
+        assert_unsuitable_by(&file, &appending, strategy);
     }
     let transfer = Transfer::new(&file, &sink).reflink(Reflink::Never);
     assert_unsuitable(
@@ -268,8 +269,8 @@ fn an_impossible_strategy_is_unsuitable_and_moves_nothing() {
     );
     let transfer = Transfer::new(&file, &sink).sink_offset(0);
     assert_unsuitable(transfer.strategy(Strategy::Sendfile), Strategy::Sendfile);
-    by(&file, &sink, Strategy::Sendfile);
-    by(&reader, &sink, Strategy::Splice);
+    assert_unsuitable_by(&file, &sink, Strategy::Sendfile);
+    assert_unsuitable_by(&reader, &sink, Strategy::Splice);
 
     assert_eq!((cursor(&file), cursor(&sink)), (0, 0));
     assert_eq!(contents(&sink), b"");

@@ -1,4 +1,4 @@
-//! The sizes of the buffer and of the pipes, as the caller asks for them.
+//! The sizes of the buffer and of the pipes that the caller requests.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use crate::refused::{allowed, is_allowed};
 
 const MIB: usize = 1 << 20;
 
-/// The longest step of a transfer of 8 MiB between two files, by this strategy.
+/// The longest step of a transfer of 8 MiB between two files.
 fn longest_step(strategy: Strategy, buffer_size: usize) -> u64 {
     let bytes = pattern(8 * MIB);
     let (source, sink) = (file(&bytes), file(b""));
@@ -35,20 +35,24 @@ fn longest_step(strategy: Strategy, buffer_size: usize) -> u64 {
 #[test]
 fn a_step_is_as_long_as_the_buffer_or_the_private_pipe() {
     for strategy in allowed([Strategy::Buffered, Strategy::SplicePipe]) {
-        for (asked, step) in [
+        for (requested, step) in [
             (0, 4096),
             (1, 4096),
             (5000, 8192),
             (64 << 10, 64 << 10),
             (MIB - 1, MIB as u64),
         ] {
-            assert_eq!(longest_step(strategy, asked), step, "{strategy}, {asked}");
+            assert_eq!(
+                longest_step(strategy, requested),
+                step,
+                "{strategy}, {requested}"
+            );
         }
     }
     assert_eq!(longest_step(Strategy::Buffered, 3 * MIB), 3 * MIB as u64);
-    // More than any file has: the buffer is no larger than the file.
+    // The buffer is no larger than the file.
     assert_eq!(longest_step(Strategy::Buffered, usize::MAX), 8 * MIB as u64);
-    // Who may not have so large a pipe is given a smaller one.
+    // A user without the privilege for a large pipe gets a smaller one.
     let (_reader, large) = pipe();
     let granted = fcntl_setpipe_size(&large, 4 * MIB).unwrap_or(MIB);
     if is_allowed(Strategy::SplicePipe) {
@@ -57,17 +61,17 @@ fn a_step_is_as_long_as_the_buffer_or_the_private_pipe() {
     }
 }
 
-/// A message that found no room would be cut short.
+/// A message that does not fit into the buffer would be truncated.
 #[test]
 fn a_message_finds_room_in_the_smallest_buffer() {
     let message = pattern(100_000);
-    for second in [false, true] {
+    for to_two in [false, true] {
         let (source, sender) = unix(SocketType::SEQPACKET);
         rustix::io::write(&sender, &message).unwrap();
         drop(sender);
         let (sink, other) = (file(b""), file(b""));
         let mut transfer = Transfer::new(&source, &sink).buffer_size(1);
-        if second {
+        if to_two {
             transfer = transfer.also_to(&other);
         }
         let report = transfer.run().unwrap();
@@ -94,8 +98,8 @@ fn a_large_buffer_makes_no_message_larger() {
 fn pipes_are_enlarged_to_what_was_asked_for_and_never_shrunk() {
     let source = file(&pattern(40_000));
     let null = null();
-    for second in [false, true] {
-        for (had, asked, gets) in [
+    for to_two in [false, true] {
+        for (old_size, requested, new_size) in [
             (64 << 10, 256 << 10, 256 << 10),
             (64 << 10, 200_000, 256 << 10),
             (64 << 10, 4096, 64 << 10),
@@ -103,17 +107,17 @@ fn pipes_are_enlarged_to_what_was_asked_for_and_never_shrunk() {
             (512 << 10, 256 << 10, 512 << 10),
         ] {
             let (_reader, sink) = pipe();
-            fcntl_setpipe_size(&sink, had).unwrap();
+            fcntl_setpipe_size(&sink, old_size).unwrap();
             let mut transfer = Transfer::new(&source, &sink)
                 .source_offset(0)
-                .pipe_size(asked);
-            if second {
+                .pipe_size(requested);
+            if to_two {
                 transfer = transfer.also_to(&null);
             }
             let report = transfer.run().unwrap();
-            let what = format!("{had} bytes, {asked} asked for, {second}");
-            assert_eq!(fcntl_getpipe_size(&sink), Ok(gets), "{what}");
-            let grown = Some(gets).filter(|gets| *gets > had);
+            let what = format!("{old_size} bytes, {requested} requested, {to_two}");
+            assert_eq!(fcntl_getpipe_size(&sink), Ok(new_size), "{what}");
+            let grown = Some(new_size).filter(|new_size| *new_size > old_size);
             assert_eq!(report.grown_sink(), grown, "{what}");
         }
     }
@@ -122,7 +126,7 @@ fn pipes_are_enlarged_to_what_was_asked_for_and_never_shrunk() {
     assert_eq!(transfer.grow_pipes(false).run().unwrap().grown_sink(), None);
 }
 
-/// Whatever a user may have, too much is taken for as much as there is.
+/// If a user requests more than is allowed, the pipe gets the largest size that is allowed.
 #[test]
 fn a_pipe_larger_than_allowed_becomes_as_large_as_allowed() {
     let source = file(&pattern(40_000));

@@ -1,4 +1,4 @@
-//! Drop-behind leaves no pages of either file.
+//! `Cache::DropBehind` leaves no pages of source and sink.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -15,7 +15,7 @@ use crate::refused::first_allowed;
 use crate::skip::has_program;
 use crate::strategies::{assert_served, strategies_for};
 
-/// Whole pages: `fincore` does not see the last one of a file that ends in the middle of it.
+/// Whole pages: `fincore` does not count a partial last page.
 const LEN: usize = (32 << 20) + (12 << 10);
 
 /// Bytes of a file that are in the page cache.
@@ -25,14 +25,14 @@ pub(crate) fn cached(file: &File) -> u64 {
         .args(["--bytes", "--noheadings", "--output", "RES", &path])
         .output()
         .unwrap();
-    let said = String::from_utf8(fincore.stdout).unwrap();
-    said.trim().parse().unwrap()
+    let stdout = String::from_utf8(fincore.stdout).unwrap();
+    stdout.trim().parse().unwrap()
 }
 
-/// A file that is in the page cache, as long as the kernel leaves it there.
+/// A file whose pages are in the page cache.
 fn warm_file_in(dir: &Path, bytes: &[u8]) -> File {
     let file = file_in(dir, bytes);
-    // Dirty pages cannot be dropped; they are not a transfer's that is to be watched.
+    // Dirty pages cannot be dropped, so write them back before the transfer.
     file.sync_all().unwrap();
     let is_warm = (0..100).any(|_| {
         contents(&file);
@@ -42,8 +42,7 @@ fn warm_file_in(dir: &Path, bytes: &[u8]) -> File {
     file
 }
 
-/// Whether most of a file is in the page cache: the kernel may reclaim pages of its own accord, at
-/// any time.
+/// Whether most of a file is in the page cache. The kernel may reclaim pages at any time.
 fn is_cached(file: &File) -> bool {
     cached(file) >= file.metadata().unwrap().len() / 2
 }
@@ -93,7 +92,7 @@ fn drop_behind_works_by_offsets_and_into_pipes() {
     let transfer = Transfer::new(&source, &pipe.fd).source_offset(0);
     let report = transfer.cache(Cache::DropBehind).run().unwrap();
     assert_eq!(report.bytes(), LEN as u64);
-    // What still lay in the pipe at the end stays until it is read.
+    // Pages that the pipe still held at the end stay until they are read.
     assert!(cached(&source) <= 4 << 20, "{}", cached(&source));
     assert_same(&pipe.into_bytes(0).unwrap(), &bytes, "a pipe");
 }
@@ -115,18 +114,18 @@ fn drop_behind_works_for_a_sink_that_appends() {
         .run()
         .unwrap();
     assert_eq!((report.bytes(), report.ended()), (LEN as u64, Ended::Eof));
-    // What was in the file before is not this transfer's, and the kernel may drop it as it likes.
+    // The pages of the old bytes are not part of the transfer, which may drop them or not.
     assert_eq!(cached(&source), 0);
     assert!(cached(&sink) <= LEN as u64);
 }
 
 #[test]
-fn keep_keeps() {
+fn keep_leaves_both_files_in_the_cache() {
     let (true, Some(dir)) = (has_program("fincore"), Fs::Ext4.dir()) else {
         return;
     };
-    // What the kernel reclaims at that moment is not the transfer's doing.
-    let keeps = || {
+    // The kernel may reclaim pages during one transfer, so try several.
+    let keeps_pages = || {
         let source = warm_file_in(&dir, &pattern(LEN));
         let sink = file_in(&dir, b"");
         let report = Transfer::new(&source, &sink).run().unwrap();
@@ -134,12 +133,12 @@ fn keep_keeps() {
         assert_eq!(report.strategy(), first_allowed(&[Strategy::SplicePipe]));
         is_cached(&source) && is_cached(&sink)
     };
-    assert!((0..10).any(|_| keeps()), "nothing is kept");
+    assert!((0..10).any(|_| keeps_pages()), "no pages stay in the cache");
 }
 
-/// Whether it fails, is stopped, or is limited: what the kernel reads ahead for it goes too, here 8
-/// MiB that are there from the start. A disk that is still reading them cannot be stopped, so that
-/// a cold cache would prove nothing.
+/// The pages are dropped if the transfer fails, is stopped or reaches its limit, and so are the 8
+/// MiB that the kernel reads ahead. These pages are cached before the transfer: read-ahead from a
+/// disk cannot be stopped, so a cold cache would prove nothing.
 #[test]
 fn drop_behind_leaves_no_pages_of_a_transfer_that_did_not_reach_the_end() {
     let (true, Some(dir)) = (has_program("fincore"), Fs::Ext4.dir()) else {
@@ -170,8 +169,8 @@ fn drop_behind_leaves_no_pages_of_a_transfer_that_did_not_reach_the_end() {
             }
             let report = transfer.run().unwrap_or_else(zcopy::Error::into_report);
             assert_eq!(report.ended(), end, "{report}");
-            // Counted is what is left, not what went: the kernel may have reclaimed pages before.
-            // They come in folios of up to 2 MiB, of which one lies across the edge.
+            // Count the pages that are left, not those that went: the kernel may have reclaimed
+            // some before. It drops folios of up to 2 MiB, of which one may lie across the end.
             let dropped = report.bytes() + (8 << 20) - (2 << 20);
             let (left, most) = (cached(&source), LEN as u64 - dropped);
             assert!(left <= most, "{strategy:?}, {end:?}: {left} left\n{report}");

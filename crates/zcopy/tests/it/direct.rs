@@ -1,5 +1,5 @@
-//! `O_DIRECT`: the kernel takes whole blocks in aligned memory, or nothing. What else is to be
-//! moved ([`unaligned`]) goes through the same file opened once more.
+//! `O_DIRECT`: the kernel accepts only whole blocks in aligned memory. Other bytes ([`unaligned`])
+//! go through the same file, opened a second time.
 
 use std::os::unix::fs::FileExt;
 
@@ -12,7 +12,7 @@ use crate::options::MaybeOptions as _;
 
 mod unaligned;
 
-/// The last block is a small part of one.
+/// The last block of the file is incomplete.
 const LEN: usize = (3 << 20) + 777;
 const DIRECT: OFlags = OFlags::DIRECT.union(OFlags::RDWR);
 
@@ -57,7 +57,8 @@ fn a_direct_source_is_read_in_aligned_blocks() {
     }
 }
 
-/// Whatever the plan begins with, the end of such a file is no block, and read and write are left.
+/// The file does not end with a whole block, so that the end is read and written, whatever the plan
+/// begins with.
 #[test]
 fn a_direct_source_is_moved_whole_by_the_plan_at_any_rate() {
     let bytes = pattern(LEN);
@@ -98,8 +99,9 @@ fn a_direct_block_device_is_read_to_its_end() {
     assert_same(&contents(&sink), &expected, "the device");
 }
 
-/// A sink whose blocks lie in several extents takes the first ones of a splice, and then refuses
-/// all of it because of an odd rest: such a splice is not made.
+/// The blocks of the sink lie in several extents. A splice would write the first ones, and then
+/// fail as a whole because of the incomplete block at the end. The transfer does not make such a
+/// splice.
 #[test]
 fn a_direct_sink_holds_no_more_than_is_reported() {
     const BLOCK: usize = 4096;
@@ -115,21 +117,21 @@ fn a_direct_sink_holds_no_more_than_is_reported() {
     for strategy in strategies {
         // Every other block is a hole.
         let plain = file_in(&dir, b"");
-        let ground = vec![0xff; 16 * BLOCK];
-        let mut expected = vec![0; ground.len()];
-        for start in (0..ground.len()).step_by(2 * BLOCK) {
+        let old = vec![0xff; 16 * BLOCK];
+        let mut expected = vec![0; old.len()];
+        for start in (0..old.len()).step_by(2 * BLOCK) {
             let block = start..start + BLOCK;
             plain
-                .write_all_at(&ground[block.clone()], start as u64)
+                .write_all_at(&old[block.clone()], start as u64)
                 .unwrap();
             expected[block].fill(0xff);
         }
-        plain.set_len(ground.len() as u64).unwrap();
+        plain.set_len(old.len() as u64).unwrap();
         plain.sync_all().unwrap();
         let sink = reopen(&plain, DIRECT);
         let source = file_in(&dir, &bytes);
         let error = Transfer::new(&source, &sink).strategy(strategy).run();
-        let n = usize::try_from(error.expect_err("it ends oddly").bytes()).unwrap();
+        let n = usize::try_from(error.expect_err("the last block is incomplete").bytes()).unwrap();
         expected[..n].copy_from_slice(&bytes[..n]);
         assert_same(&contents(&plain), &expected, &format!("{strategy}"));
         assert_eq!((cursor(&source), cursor(&sink)), (n as u64, n as u64));

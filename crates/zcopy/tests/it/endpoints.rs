@@ -1,5 +1,5 @@
 //! The descriptors under test: every kind of source, fed with known bytes, and every kind of sink,
-//! with whoever reads behind it.
+//! with the thread that reads from it.
 
 mod sink;
 mod source;
@@ -69,7 +69,7 @@ pub(crate) fn fifo() -> (OwnedFd, OwnedFd) {
     (reader, writer)
 }
 
-/// Two ends of a TCP connection over the loopback device.
+/// Both sockets of a TCP connection over the loopback device.
 pub(crate) fn tcp() -> (OwnedFd, OwnedFd) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let here = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! Every source kind, to every sink kind, at every interesting length, by the plan and by every
-//! strategy by name, compared with what a plain loop of read and write does.
+//! Every kind of source to every kind of sink, at every length where something changes, by the plan
+//! and by each strategy, compared with a plain loop of read and write.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::strategies::{STRATEGIES, serves};
 
 /// The default capacity of a pipe.
 const PIPE: usize = 64 << 10;
-/// Up to here the plan is free to read and write, whatever the pair.
+/// Up to this length the plan may read and write, whatever the pair.
 const SMALL: usize = 32 << 10;
 pub(crate) const LARGE: usize = (3 << 20) + 7;
 
@@ -65,7 +65,7 @@ every_pair! {
     from_a_block_device: SourceKind::Block;
 }
 
-/// A strategy that this list does not name would be tried by no test.
+/// No test would try a strategy that this list lacks.
 #[test]
 fn every_strategy_that_a_plan_names_is_tried() {
     let source = std::fs::File::open("/dev/null").unwrap();
@@ -75,15 +75,16 @@ fn every_strategy_that_a_plan_names_is_tried() {
     assert_eq!(planned.collect::<HashSet<_>>(), STRATEGIES.into());
 }
 
-/// A pair for which the plan must not read and write once there is much to move.
+/// Whether the plan must offload for this pair when there is much to move.
 fn deserves_offload(from: SourceKind, to: SinkKind) -> bool {
     use SourceKind as S;
     let by_messages = matches!(from, S::UnixDatagram | S::UnixSeqpacket);
-    let sizeless = from.has_own_bytes();
+    let has_own_bytes = from.has_own_bytes();
     let terminal = from == S::Terminal || to == SinkKind::Terminal;
-    // A splice has fresh pages made for what these devices make as they are read.
-    let made = matches!(from, S::Zero | S::Random) && !to.is_pipe();
-    !(by_messages || sizeless || terminal || made || to == SinkKind::Append)
+    // These devices make bytes as they are read. A splice would allocate a new page for them each
+    // time.
+    let is_made_by_device = matches!(from, S::Zero | S::Random) && !to.is_pipe();
+    !(by_messages || has_own_bytes || terminal || is_made_by_device || to == SinkKind::Append)
 }
 
 fn to_every_sink(from: SourceKind) {
@@ -93,11 +94,11 @@ fn to_every_sink(from: SourceKind) {
     };
     for to in SinkKind::ALL {
         for &len in lengths {
-            // A terminal takes 4 KiB at a time, each with a turn of the scheduler: enough is
-            // enough.
+            // A terminal takes 4 KiB at a time, each after a switch of threads, so long transfers
+            // would be slow.
             let has_terminal = from == SourceKind::Terminal || to == SinkKind::Terminal;
             if !(has_terminal && !from.has_own_bytes() && len > PIPE + 1) {
-                case(from, to, &pattern(len));
+                assert_pair(from, to, &pattern(len));
             }
         }
     }
@@ -113,14 +114,14 @@ struct Outcome {
 }
 
 /// Moves these bytes from one kind of source to one kind of sink, by each strategy and by the plan.
-fn case(from: SourceKind, to: SinkKind, bytes: &[u8]) {
+fn assert_pair(from: SourceKind, to: SinkKind, bytes: &[u8]) {
     let Some(expected) = run(from, to, bytes, read_and_write) else {
         return;
     };
     for strategy in STRATEGIES {
         let what = format!("{from:?} to {to:?}, {} bytes, {strategy}", bytes.len());
         if !serves(strategy, from, to) || is_refused(strategy) {
-            refuses(from, to, bytes, strategy, &what);
+            assert_unsuitable(from, to, bytes, strategy, &what);
             continue;
         }
         let found = run(from, to, bytes, |source, sink| {
@@ -146,7 +147,7 @@ fn case(from: SourceKind, to: SinkKind, bytes: &[u8]) {
             && plan.opening().is_some_and(|opening| {
                 strategy == opening || is_refused(opening) && strategy == Strategy::Buffered
             });
-        // That there is nothing to move is what a read has the last word on.
+        // A read confirms that there is nothing to move.
         let is_nothing = report.bytes() == 0 && strategy == Strategy::Buffered;
         if !(starts_small || is_nothing) {
             assert_eq!(strategy, served_by(&plan), "{what}:\n{plan}\n{report}");
@@ -156,7 +157,8 @@ fn case(from: SourceKind, to: SinkKind, bytes: &[u8]) {
     expected.assert_matched_by(&found.unwrap(), from, &what);
 }
 
-/// The plan chooses what serves the pair, and an offload where there is much to move.
+/// Asserts that the plan chooses a strategy that serves the pair, and an offload if there is much
+/// to move.
 fn assert_planned(from: SourceKind, to: SinkKind, len: usize, chosen: Strategy, what: &str) {
     assert!(serves(chosen, from, to), "{what}: {chosen}");
     if len == LARGE && deserves_offload(from, to) {
@@ -171,8 +173,8 @@ fn assert_planned(from: SourceKind, to: SinkKind, len: usize, chosen: Strategy, 
     }
 }
 
-/// A strategy that cannot serve the pair says so and touches nothing.
-fn refuses(from: SourceKind, to: SinkKind, bytes: &[u8], strategy: Strategy, what: &str) {
+/// Asserts that a strategy that cannot serve the pair fails as unsuitable and moves nothing.
+fn assert_unsuitable(from: SourceKind, to: SinkKind, bytes: &[u8], strategy: Strategy, what: &str) {
     let source = Source::new(from, bytes).unwrap();
     let sink = Sink::new(to).unwrap();
     if source.limit == Some(0) {
@@ -180,7 +182,7 @@ fn refuses(from: SourceKind, to: SinkKind, bytes: &[u8], strategy: Strategy, wha
     }
     let outcome = transfer(&source, &sink).strategy(strategy).run();
     if let (Ok(report), true, true) = (&outcome, is_refused(strategy), bytes.is_empty()) {
-        // Two files with nothing between them to move take no call, so that none is refused.
+        // Two files without bytes to move take no call, so that none is refused.
         assert_eq!(report.bytes(), 0, "{what}: {report}");
         return;
     }
@@ -202,7 +204,8 @@ fn transfer<'a>(source: &'a Source, sink: &'a Sink) -> Transfer<'a> {
     transfer.maybe_limit(source.limit)
 }
 
-/// Runs one transfer on fresh ends. None where this machine has no such pair.
+/// Runs one transfer between a new source and a new sink. Returns `None` if this machine has no
+/// such pair.
 fn run(
     from: SourceKind,
     to: SinkKind,
@@ -221,7 +224,7 @@ fn run(
     })
 }
 
-/// The oracle: what any program would do.
+/// The oracle: a plain loop of read and write.
 fn read_and_write(source: &Source, sink: &Sink) -> (u64, Ended) {
     let mut buffer = vec![0; 64 << 10];
     let mut count = 0;
@@ -270,10 +273,13 @@ impl Outcome {
 fn assert_random(bytes: &[u8], count: u64, what: &str) {
     assert_eq!(bytes.len() as u64, count, "{what}");
     let longest_run = bytes.chunk_by(|a, b| a == b).map(<[u8]>::len).max();
-    assert!(longest_run.unwrap_or(0) < 16, "{what}: not random");
+    assert!(
+        longest_run.unwrap_or(0) < 16,
+        "{what}: a long run of equal bytes"
+    );
 }
 
-/// The numbers in `/proc/self/status` change from read to read; what they are called does not.
+/// The numbers in `/proc/self/status` change from read to read; the names do not.
 fn field_names(status: &[u8]) -> Vec<String> {
     let status = std::str::from_utf8(status).unwrap();
     let names = status.lines().map(|line| line.split(':').next());

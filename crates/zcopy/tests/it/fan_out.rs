@@ -25,7 +25,7 @@ use crate::files::appending;
 use crate::mounts::Fs;
 use crate::refused::is_refused;
 
-/// A sink among several.
+/// A kind of sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     File,
@@ -39,22 +39,22 @@ enum Kind {
     /// A pipe whose writer does not block.
     NonBlocking,
     Tcp,
-    /// A socket with the smallest buffer there is.
+    /// A socket with the smallest possible buffer.
     TinySocket,
     Terminal,
     Null,
-    /// `/dev/null`, opened to append, and so written to.
+    /// `/dev/null`, opened to append, so that it must be written to.
     AppendedNull,
-    /// It always fails.
+    /// `/dev/full`, which always fails.
     Full,
 }
 
-/// A sink, and the reader of its bytes.
-enum Taker {
+/// A sink with the reader of its bytes.
+enum TestSink {
     Read(Sink),
     Slow(OwnedFd, JoinHandle<Vec<u8>>),
     /// A device that keeps nothing.
-    Nobody(OwnedFd),
+    Device(OwnedFd),
 }
 
 impl Kind {
@@ -69,30 +69,30 @@ impl Kind {
     }
 }
 
-impl Taker {
-    /// An empty sink. None, said aloud, where this machine has no such sink.
+impl TestSink {
+    /// An empty sink; `None`, reported, if this machine has no such sink.
     fn new(kind: Kind) -> Option<Self> {
-        let sink = |kind| Sink::new(kind);
-        let taker = match kind {
-            Kind::File => sink(SinkKind::Regular(Fs::Ext4))?,
-            Kind::Tmpfs => sink(SinkKind::Regular(Fs::Tmpfs))?,
-            Kind::Append => sink(SinkKind::Append)?,
-            Kind::Pipe => sink(SinkKind::Pipe)?,
-            Kind::Tcp => sink(SinkKind::Tcp)?,
-            Kind::Terminal => sink(SinkKind::Terminal)?,
-            Kind::Null => sink(SinkKind::Null)?,
+        let plain = |kind| Sink::new(kind);
+        let sink = match kind {
+            Kind::File => plain(SinkKind::Regular(Fs::Ext4))?,
+            Kind::Tmpfs => plain(SinkKind::Regular(Fs::Tmpfs))?,
+            Kind::Append => plain(SinkKind::Append)?,
+            Kind::Pipe => plain(SinkKind::Pipe)?,
+            Kind::Tcp => plain(SinkKind::Tcp)?,
+            Kind::Terminal => plain(SinkKind::Terminal)?,
+            Kind::Null => plain(SinkKind::Null)?,
             Kind::OneSlot => {
-                let pipe = sink(SinkKind::Pipe)?;
+                let pipe = plain(SinkKind::Pipe)?;
                 fcntl_setpipe_size(&pipe.fd, 4096).unwrap();
                 pipe
             }
             Kind::NonBlocking => {
-                let fifo = sink(SinkKind::Fifo)?;
+                let fifo = plain(SinkKind::Fifo)?;
                 ioctl_fionbio(&fifo.fd, true).unwrap();
                 fifo
             }
             Kind::TinySocket => {
-                let socket = sink(SinkKind::UnixStream)?;
+                let socket = plain(SinkKind::UnixStream)?;
                 set_socket_send_buffer_size(&socket.fd, 1).unwrap();
                 socket
             }
@@ -101,23 +101,22 @@ impl Taker {
                 let reader = std::thread::spawn(move || read_in_pieces(&reader));
                 return Some(Self::Slow(writer, reader));
             }
-            Kind::Full => return Some(Self::Nobody(full())),
+            Kind::Full => return Some(Self::Device(full())),
             Kind::AppendedNull => {
-                return Some(Self::Nobody(appending(&null())));
+                return Some(Self::Device(appending(&null())));
             }
         };
-        Some(Self::Read(taker))
+        Some(Self::Read(sink))
     }
 
     fn fd(&self) -> &OwnedFd {
         match self {
             Self::Read(sink) => &sink.fd,
-            Self::Slow(fd, _) | Self::Nobody(fd) => fd,
+            Self::Slow(fd, _) | Self::Device(fd) => fd,
         }
     }
 
-    /// What arrived, of which `n` bytes are known to. Nothing can be said of devices that keep
-    /// nothing.
+    /// The bytes that arrived, of which `n` are expected; `None` for devices that keep nothing.
     fn into_bytes(self, n: u64) -> Option<Vec<u8>> {
         match self {
             Self::Read(sink) => sink.into_bytes(n),
@@ -125,7 +124,7 @@ impl Taker {
                 drop(fd);
                 Some(reader.join().unwrap())
             }
-            Self::Nobody(_) => None,
+            Self::Device(_) => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Files and bytes.
+//! Test files and their bytes.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -7,7 +7,8 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, SeekFrom};
 
-/// Bytes that tell where they come from: no two words of eight are the same, and none is all zeros.
+/// Bytes whose position can be recognized: no two words of eight bytes are the same, and none is
+/// all zeros.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + 8);
     let mut word = 0_u64;
@@ -19,14 +20,14 @@ pub(crate) fn pattern(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A nameless file in a directory, with these bytes, open for both, its cursor at 0.
+/// An unnamed file in a directory, with these bytes, open for reading and writing, its cursor at 0.
 pub(crate) fn file_in(dir: &Path, bytes: &[u8]) -> File {
     let file = tempfile::tempfile_in(dir).unwrap();
     file.write_all_at(bytes, 0).unwrap();
     file
 }
 
-/// A nameless file wherever scratch files go.
+/// An unnamed file in the temporary directory.
 pub(crate) fn file(bytes: &[u8]) -> File {
     file_in(&std::env::temp_dir(), bytes)
 }
@@ -42,7 +43,7 @@ pub(crate) fn appending(fd: &impl AsFd) -> OwnedFd {
     reopen(fd, OFlags::WRONLY | OFlags::APPEND)
 }
 
-/// Everything in a file, whatever its cursor.
+/// All bytes of a file, whatever its cursor.
 pub(crate) fn contents(file: &File) -> Vec<u8> {
     let mut bytes = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
     file.read_exact_at(&mut bytes, 0).unwrap();
@@ -62,14 +63,14 @@ pub(crate) fn set_cursor(fd: impl AsFd, position: u64) {
     rustix::fs::seek(fd, SeekFrom::Start(position)).unwrap();
 }
 
-/// Reads to the end, and tells a failure from it by panicking.
+/// Reads to the end. Panics if a read fails.
 pub(crate) fn read_to_end(fd: &impl AsFd) -> Vec<u8> {
     let mut bytes = Vec::new();
     read_each(fd, |read| bytes.extend_from_slice(read));
     bytes
 }
 
-/// The same, read by read.
+/// The same, with a call of `each` for every read.
 pub(crate) fn read_each(fd: &impl AsFd, mut each: impl FnMut(&[u8])) {
     let mut buffer = vec![0; 256 << 10];
     loop {
@@ -77,14 +78,14 @@ pub(crate) fn read_each(fd: &impl AsFd, mut each: impl FnMut(&[u8])) {
             Ok(0) => return,
             Ok(n) => each(&buffer[..n]),
             Err(rustix::io::Errno::INTR) => {}
-            // A terminal says so when the other side is closed.
+            // A terminal fails with `EIO` when its other side is closed.
             Err(rustix::io::Errno::IO) if rustix::termios::isatty(fd) => return,
             Err(errno) => panic!("{errno}"),
         }
     }
 }
 
-/// Writes everything; false if the reader has gone.
+/// Writes all bytes. Returns false if the reader has closed.
 pub(crate) fn write_all(fd: &impl AsFd, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         match rustix::io::write(fd, bytes) {

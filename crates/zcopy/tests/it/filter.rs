@@ -1,5 +1,5 @@
-//! `FilterTransfer` on the real kernel: every kind of source and sink, files that are read ahead, and what
-//! goes wrong.
+//! `FilterTransfer` on the real kernel: every kind of source and sink, files that are read ahead,
+//! and errors.
 
 mod direct;
 mod errors;
@@ -20,7 +20,7 @@ use crate::every_pair::LARGE;
 use crate::files::{assert_same, cursor, pattern, read_to_end, write_all};
 use crate::mounts::Fs;
 
-/// Those that end, and whose bytes do not change from one read to the next.
+/// The sources that end and whose bytes are the same at each read.
 const SOURCES: [SourceKind; 14] = [
     SourceKind::Regular(Fs::Ext4),
     SourceKind::Regular(Fs::Tmpfs),
@@ -38,11 +38,11 @@ const SOURCES: [SourceKind; 14] = [
     SourceKind::Block,
 ];
 
-/// Turns every byte into another, as many at once as it can.
-pub(crate) fn toggle(input: Input<'_>, room: &mut [u8]) -> Filtered {
-    let n = input.bytes.len().min(room.len());
-    room[..n].copy_from_slice(&input.bytes[..n]);
-    toggle_all(&mut room[..n]);
+/// Inverts as many bytes as the output has room for.
+pub(crate) fn toggle(input: Input<'_>, output: &mut [u8]) -> Filtered {
+    let n = input.bytes.len().min(output.len());
+    output[..n].copy_from_slice(&input.bytes[..n]);
+    toggle_all(&mut output[..n]);
     Filtered {
         consumed: n,
         produced: n,
@@ -55,7 +55,7 @@ fn toggled(bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Eight at a time: nobody optimizes a test.
+/// Eight bytes at a time, because tests are not optimized.
 fn toggle_all(bytes: &mut [u8]) {
     let (words, rest) = bytes.as_chunks_mut();
     for word in words {
@@ -66,14 +66,15 @@ fn toggle_all(bytes: &mut [u8]) {
     }
 }
 
-/// Puts something in front of every line, one at a time. A line that is too long is made in pieces.
+/// Writes `> ` before every line, one line per call. A line that is too long for the buffers is
+/// filtered in parts.
 #[derive(Debug, Default)]
-struct Quote {
+struct QuoteLines {
     is_in_line: bool,
 }
 
-impl Filter for Quote {
-    fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
+impl Filter for QuoteLines {
+    fn filter(&mut self, input: Input<'_>, output: &mut [u8]) -> Filtered {
         let end = input.bytes.iter().position(|byte| *byte == b'\n');
         let line = match (end, input.remaining) {
             (Some(end), _) => &input.bytes[..=end],
@@ -81,30 +82,30 @@ impl Filter for Quote {
             (None, _) if input.bytes.is_empty() => return Filtered::NEED_MORE,
             (None, _) => input.bytes,
         };
-        let mark: &[u8] = if self.is_in_line { b"" } else { b"> " };
-        let consumed = line.len().min(room.len() - mark.len());
-        let made = [mark, &line[..consumed]].concat();
-        room[..made.len()].copy_from_slice(&made);
+        let prefix: &[u8] = if self.is_in_line { b"" } else { b"> " };
+        let consumed = line.len().min(output.len() - prefix.len());
+        let quoted = [prefix, &line[..consumed]].concat();
+        output[..quoted.len()].copy_from_slice(&quoted);
         self.is_in_line = line[consumed - 1] != b'\n';
         Filtered {
             consumed,
-            produced: made.len(),
+            produced: quoted.len(),
         }
     }
 }
 
 fn quoted(bytes: &[u8]) -> Vec<u8> {
     let lines = bytes.split_inclusive(|byte| *byte == b'\n');
-    let mut made = Vec::with_capacity(bytes.len() * 2);
+    let mut quoted = Vec::with_capacity(bytes.len() * 2);
     for line in lines {
-        made.extend_from_slice(b"> ");
-        made.extend_from_slice(line);
+        quoted.extend_from_slice(b"> ");
+        quoted.extend_from_slice(line);
     }
-    made
+    quoted
 }
 
-/// Everything that a source will give, looked at without taking anything where it has its own
-/// bytes.
+/// All bytes that a source will give. If the source has bytes of its own, they are read at offsets,
+/// which consumes nothing.
 fn data(source: &Source, bytes: &[u8]) -> Vec<u8> {
     if !source.kind.has_own_bytes() && source.kind != SourceKind::Block {
         return bytes.to_vec();
@@ -154,12 +155,12 @@ fn every_source_is_filtered_for_every_sink() {
     }
 }
 
-/// Lines go on from source to source, of whatever kind.
+/// A line may begin in one source and end in the next, whatever their kinds.
 #[test]
 fn lines_that_are_made_longer_arrive_whole() {
     for to in [SinkKind::Pipe, SinkKind::Tcp, SinkKind::Regular(Fs::Tmpfs)] {
         let sink = Sink::new(to).unwrap();
-        let mut filter = FilterTransfer::new(&sink.fd, Quote::default());
+        let mut filter = FilterTransfer::new(&sink.fd, QuoteLines::default());
         let (mut all, mut n) = (Vec::new(), 0);
         for kind in SOURCES {
             for len in [100, 70_001, LARGE] {
@@ -178,7 +179,7 @@ fn lines_that_are_made_longer_arrive_whole() {
     }
 }
 
-/// Until control-D, which is no end for good: what comes then is another source.
+/// Control-D ends one run of the filter. What is typed after it is another source.
 #[test]
 fn a_terminal_is_filtered_line_by_line_until_its_end() {
     let (user, screen) = terminal();
@@ -187,7 +188,7 @@ fn a_terminal_is_filtered_line_by_line_until_its_end() {
     let now = rustix::termios::OptionalActions::Now;
     rustix::termios::tcsetattr(&screen, now, &termios).unwrap();
     let (reader, sink) = pipe();
-    let mut filter = FilterTransfer::new(&sink, Quote::default());
+    let mut filter = FilterTransfer::new(&sink, QuoteLines::default());
     for (typed, n) in [("one\ntwo\n\x04", 12), ("three\n\x04", 8)] {
         assert!(write_all(&user, typed.as_bytes()));
         assert_eq!(filter.run(&screen).unwrap().bytes(), n);
@@ -197,9 +198,9 @@ fn a_terminal_is_filtered_line_by_line_until_its_end() {
     assert_eq!(read_to_end(&reader), b"> one\n> two\n> three\n");
 }
 
-/// 256 KiB at once are refused by most families.
+/// Most socket families refuse a message of 256 KiB.
 #[test]
-fn a_datagram_socket_is_given_what_it_takes() {
+fn messages_are_at_most_32_kib_long() {
     for socket_type in [SocketType::SEQPACKET, SocketType::DGRAM] {
         let (collect, sink) = unix(socket_type);
         let bytes = pattern(LARGE);
@@ -223,7 +224,7 @@ fn a_datagram_socket_is_given_what_it_takes() {
 
 #[test]
 fn nothing_changes_on_the_caller_s_descriptors_but_cursors_and_the_size_of_pipes() {
-    let look = |fd: &OwnedFd| {
+    let flags_of = |fd: &OwnedFd| {
         let flags = rustix::fs::fcntl_getfl(fd).unwrap();
         (flags, rustix::io::fcntl_getfd(fd).unwrap())
     };
@@ -234,18 +235,18 @@ fn nothing_changes_on_the_caller_s_descriptors_but_cursors_and_the_size_of_pipes
         (SourceKind::Tcp, SinkKind::Tcp),
     ] {
         let (source, sink) = (Source::new(from, &bytes).unwrap(), Sink::new(to).unwrap());
-        let before = (look(&source.fd), look(&sink.fd));
+        let before = (flags_of(&source.fd), flags_of(&sink.fd));
         let report = FilterTransfer::new(&sink.fd, toggle)
             .run(&source.fd)
             .unwrap();
-        assert_eq!((look(&source.fd), look(&sink.fd)), before);
+        assert_eq!((flags_of(&source.fd), flags_of(&sink.fd)), before);
         let grown = from.is_pipe().then_some(1 << 20);
         assert_eq!((report.grown_source(), report.grown_sink()), (grown, grown));
     }
 }
 
-/// A file that is at both ends is left as it is, also where the ranges would not meet if as much
-/// were made as there was.
+/// A file that is source and sink stays as it is, also where the ranges would not overlap if the
+/// filter wrote as much as it read.
 #[test]
 fn a_file_is_not_filtered_into_itself() {
     let file = crate::files::file(&pattern(10_000));
@@ -285,10 +286,10 @@ fn a_plan_has_a_line_for_every_strategy_and_says_why() {
         assert_eq!(plan.strategy(), Strategy::Buffered);
         assert_eq!(plan.candidates().len(), 6, "{plan}");
         assert!(!plan.shares_pages());
-        let said = plan.to_string();
+        let text = plan.to_string();
         assert!(
-            said.contains("the filter changes bytes, so they must be read and written"),
-            "{said}"
+            text.contains("the filter changes bytes, so they must be read and written"),
+            "{text}"
         );
     }
 }

@@ -1,7 +1,7 @@
-//! A file system in user space that holds one file, served by a thread of the test: it does what
-//! real servers do and the file systems of the kernel never do.
+//! A file system in user space with one file, served by a thread of the test. It behaves as real
+//! servers do and as no file system of the kernel does.
 //!
-//! The protocol is that of `<linux/fuse.h>`, version 7.31, as far as a transfer needs it.
+//! The protocol is version 7.31 of `<linux/fuse.h>`, as far as a transfer needs it.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -18,19 +18,19 @@ use crate::skip::{has_program, is_root, skip};
 pub(crate) enum Server {
     #[default]
     Ordinary,
-    /// `ftruncate(2)` cannot make it longer: `EPERM`.
+    /// `ftruncate(2)` cannot make the file longer: `EPERM`.
     NeverExtends,
-    /// The same, and nothing is written past its end: `EPERM`, as object stores do that take one
-    /// byte after the other.
+    /// The same, and a write behind its end fails with `EPERM`, as in object stores that only
+    /// append.
     NeverSkips,
-    /// It is opened without positions (`FOPEN_NONSEEKABLE`).
+    /// The file is opened without positions (`FOPEN_NONSEEKABLE`).
     HasNoPositions,
-    /// The same, and it claims half of its size, which a splice believes and a read does not
+    /// The same, and the file claims half of its size: a splice believes that, a read does not
     /// (`FOPEN_DIRECT_IO`).
     ClaimsHalf,
 }
 
-/// The file's inode; that of the root is 1.
+/// The inode of the file; the root has inode 1.
 const FILE: u64 = 2;
 const HEADER: usize = 40;
 const REPLY_HEADER: usize = 16;
@@ -40,7 +40,7 @@ struct Service {
     bytes: Arc<Mutex<Vec<u8>>>,
 }
 
-/// The file, and what it holds. It stays until it is closed.
+/// An open file and its bytes. The file system exists until the file is closed.
 #[derive(Debug)]
 pub(crate) struct Served {
     pub(crate) file: File,
@@ -56,7 +56,8 @@ impl Served {
     }
 }
 
-/// A file that a server holds, open for both; none, said aloud, if this machine has no FUSE.
+/// A file that a server holds, open for reading and writing; `None`, reported, if this machine has
+/// no FUSE.
 pub(crate) fn serve(server: Server, bytes: &[u8]) -> Option<Served> {
     if !(is_root() && has_program("mount")) {
         return None;
@@ -67,7 +68,7 @@ pub(crate) fn serve(server: Server, bytes: &[u8]) -> Option<Served> {
         return None;
     };
     let dir = tempfile::TempDir::new().unwrap();
-    // The device is descriptor 0 of the program that mounts it.
+    // The mount program gets the device as its descriptor 0.
     let options = "fd=0,rootmode=40000,user_id=0,group_id=0";
     let mounted = Command::new("mount")
         .args(["-i", "-t", "fuse", "-o", options, "zcopy-test"])
@@ -84,7 +85,7 @@ pub(crate) fn serve(server: Server, bytes: &[u8]) -> Option<Served> {
         server,
         bytes: Arc::clone(&bytes),
     };
-    // It ends when the file is closed and the file system gone.
+    // The thread ends when the file is closed and the file system is gone.
     std::thread::spawn(move || service.run(&device));
     let file = File::options()
         .read(true)
@@ -108,8 +109,8 @@ impl Service {
                     let Some(reply) = self.answer(request) else {
                         continue;
                     };
-                    // An answer that comes too late is refused.
-                    let _ = rustix::io::write(device, &framed(word(request, 8), reply));
+                    // The kernel refuses an answer that comes too late.
+                    let _ = rustix::io::write(device, &framed(u64_at(request, 8), reply));
                 }
                 Err(Errno::INTR | Errno::NOENT | Errno::AGAIN) => {}
                 Err(_) => return,
@@ -117,12 +118,12 @@ impl Service {
         }
     }
 
-    /// The answer to a request; none if it expects none.
+    /// The answer to a request; `None` if the request expects none.
     fn answer(&self, request: &[u8]) -> Option<Result<Vec<u8>, Errno>> {
         const FORGET: u32 = 2;
         const INTERRUPT: u32 = 36;
         const BATCH_FORGET: u32 = 42;
-        let (opcode, node) = (half(request, 4), word(request, 16));
+        let (opcode, node) = (u32_at(request, 4), u64_at(request, 16));
         let body = &request[HEADER..];
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let size = match self.server {
@@ -155,8 +156,8 @@ impl Service {
             }
             // READ
             15 => {
-                let start = place(body).min(bytes.len());
-                let end = (start + half(body, 16) as usize).min(bytes.len());
+                let start = offset(body).min(bytes.len());
+                let end = (start + u32_at(body, 16) as usize).min(bytes.len());
                 Ok(bytes[start..end].to_vec())
             }
             // WRITE
@@ -183,8 +184,8 @@ impl Service {
 
     fn set_attributes(&self, bytes: &mut Vec<u8>, body: &[u8]) -> Result<Vec<u8>, Errno> {
         const SIZE: u32 = 1 << 3;
-        if half(body, 0) & SIZE != 0 {
-            let len = usize::try_from(word(body, 16)).unwrap();
+        if u32_at(body, 0) & SIZE != 0 {
+            let len = usize::try_from(u64_at(body, 16)).unwrap();
             let refuses = matches!(self.server, Server::NeverExtends | Server::NeverSkips);
             if len > bytes.len() && refuses {
                 return Err(Errno::PERM);
@@ -195,7 +196,7 @@ impl Service {
     }
 
     fn write(&self, bytes: &mut Vec<u8>, body: &[u8]) -> Result<Vec<u8>, Errno> {
-        let (start, data) = (place(body), &body[40..]);
+        let (start, data) = (offset(body), &body[40..]);
         if start > bytes.len() && self.server == Server::NeverSkips {
             return Err(Errno::PERM);
         }
@@ -207,7 +208,7 @@ impl Service {
     }
 }
 
-/// An answer as it is written: its length, the error, whose request it is, and the rest.
+/// An answer as it is written: its length, the error, the id of the request, and the payload.
 fn framed(unique: u64, answer: Result<Vec<u8>, Errno>) -> Vec<u8> {
     let (error, payload) = match answer {
         Ok(payload) => (0, payload),
@@ -221,7 +222,7 @@ fn framed(unique: u64, answer: Result<Vec<u8>, Errno>) -> Vec<u8> {
     reply
 }
 
-/// `struct fuse_attr_out`: valid for no time at all, so that each question is asked.
+/// `struct fuse_attr_out`, valid for no time, so that the kernel asks again each time.
 fn attributes_out(node: u64, len: usize) -> Vec<u8> {
     [vec![0; 16], attributes(node, len)].concat()
 }
@@ -242,15 +243,15 @@ fn attributes(node: u64, len: usize) -> Vec<u8> {
     .concat()
 }
 
-/// The place that a READ or a WRITE names.
-fn place(body: &[u8]) -> usize {
-    usize::try_from(word(body, 8)).unwrap()
+/// The offset of a READ or a WRITE.
+fn offset(body: &[u8]) -> usize {
+    usize::try_from(u64_at(body, 8)).unwrap()
 }
 
-fn word(bytes: &[u8], at: usize) -> u64 {
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-fn half(bytes: &[u8], at: usize) -> u32 {
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap())
 }

@@ -1,9 +1,8 @@
-//! Random transfers on the real kernel, each compared with what a plain loop of read and write
-//! does.
+//! Random transfers on the real kernel, each compared with a plain loop of read and write.
 //!
-//! Each `cargo test` draws some hundred cases. `ZCOPY_FUZZ_SECONDS=3600` goes on for as long, in
-//! each of the tests. A case that fails prints its seed, and `ZCOPY_FUZZ_SEED` with that seed runs
-//! the same case again, alone. With `PROPTEST_RNG_SEED` the cases are the same at each run.
+//! Each test draws a few hundred cases, or with `ZCOPY_FUZZ_SECONDS=3600` draws cases for an hour.
+//! A case that fails prints its seed; `ZCOPY_FUZZ_SEED` with that seed runs this case alone. With
+//! `PROPTEST_RNG_SEED` the cases are the same at each run.
 
 mod fan_outs;
 mod files;
@@ -15,24 +14,24 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::concurrency::bounded;
 use crate::random::Random;
 
-fn number(variable: &str) -> Option<u64> {
+fn number_from_env(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
     let number = value.parse();
-    Some(number.unwrap_or_else(|_| panic!("{variable} is a number, not {value}")))
+    Some(number.unwrap_or_else(|_| panic!("{variable} must be a number, not {value}")))
 }
 
-/// Draws and runs cases of the test with this name: so many, unless the environment has them drawn
-/// for some time.
+/// Draws and runs `n_cases` cases of the test with this name, or draws cases for
+/// `ZCOPY_FUZZ_SECONDS` if that is set.
 fn fuzz(name: &str, n_cases: u64, case: fn(&mut Random)) {
-    if let Some(seed) = number("ZCOPY_FUZZ_SEED") {
+    if let Some(seed) = number_from_env("ZCOPY_FUZZ_SEED") {
         run(name, seed, case);
         return;
     }
-    let first = number("PROPTEST_RNG_SEED").unwrap_or_else(|| {
+    let first = number_from_env("PROPTEST_RNG_SEED").unwrap_or_else(|| {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         now.unwrap().as_micros() as u64
     });
-    let seconds = number("ZCOPY_FUZZ_SECONDS").map(Duration::from_secs);
+    let seconds = number_from_env("ZCOPY_FUZZ_SECONDS").map(Duration::from_secs);
     let start = Instant::now();
     for n in 0.. {
         let is_enough = match seconds {
@@ -50,7 +49,8 @@ fn run(name: &str, seed: u64, case: fn(&mut Random)) {
     let run = || bounded(move || case(&mut Random::new(seed)));
     if let Err(panic) = catch_unwind(AssertUnwindSafe(run)) {
         eprintln!(
-            "this case again: ZCOPY_FUZZ_SEED={seed} cargo test -p zcopy --test it -- --exact fuzz::{name}"
+            "to run this case again: \
+             ZCOPY_FUZZ_SEED={seed} cargo test -p zcopy --test it -- --exact fuzz::{name}"
         );
         resume_unwind(panic);
     }

@@ -6,7 +6,7 @@ use crate::endpoints::pipe;
 use crate::files::{contents, pattern};
 
 #[test]
-fn what_inspect_sees_is_what_the_sink_accepted() {
+fn inspect_sees_the_bytes_that_the_sink_accepted() {
     let bytes = pattern(700_000);
     let source = crate::files::file(&bytes);
     let sink = crate::files::file(b"");
@@ -25,7 +25,7 @@ fn what_inspect_sees_is_what_the_sink_accepted() {
 
 /// When a transfer fails, the function has seen the bytes that arrived, and no others.
 #[test]
-fn inspect_does_not_see_what_did_not_arrive() {
+fn inspect_does_not_see_bytes_that_did_not_arrive() {
     let bytes = pattern(700_000);
     let source = crate::files::file(&bytes);
     let (reader, sink) = pipe();

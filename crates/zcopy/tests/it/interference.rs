@@ -1,9 +1,9 @@
-//! Transfers in company: other threads use the same open files, pipes, sockets and files meanwhile.
+//! Transfers while other threads use the same open files, pipes, sockets and files.
 //!
-//! The oracle is what two processes with read(2) and write(2) keep: the bytes of each writer are
-//! there once, in order and unchanged, and every byte of a shared source arrives exactly once. A
-//! transfer makes several calls, so its bytes may stand between those of others at any boundary of
-//! two calls; one write(2) of another thread stays in one piece.
+//! Two processes that use read(2) and write(2) give the expected result: the bytes of each writer
+//! are there once, in order and unchanged, and every byte of a shared source arrives exactly once.
+//! A transfer makes several calls, so its bytes may stand between those of others at any boundary
+//! of two calls; one write(2) of another thread stays in one piece.
 
 mod changing_source;
 mod empty_source;
@@ -23,9 +23,9 @@ mod numbered_records;
 use zcopy::{Filtered, Input};
 
 /// Leaves the bytes as they are.
-fn identity(input: Input<'_>, room: &mut [u8]) -> Filtered {
-    let n = input.bytes.len().min(room.len());
-    room[..n].copy_from_slice(&input.bytes[..n]);
+fn identity(input: Input<'_>, output: &mut [u8]) -> Filtered {
+    let n = input.bytes.len().min(output.len());
+    output[..n].copy_from_slice(&input.bytes[..n]);
     Filtered {
         consumed: n,
         produced: n,

@@ -1,8 +1,8 @@
 //! Transfers on the real kernel: every pair of descriptors by every strategy, and every promise.
 //!
 //! A test that this machine cannot run says that it is skipped; with `ZCOPY_REQUIRE=all` a skip
-//! fails. EINTR, short counts and refusals that no real kernel gives on demand are scripted in the
-//! crate itself (`sim.rs`).
+//! fails. The simulated kernel in `src/sim.rs` gives EINTR, short counts and refusals that no real
+//! kernel gives on demand.
 
 #![allow(
     clippy::unwrap_used,
@@ -45,8 +45,8 @@ mod buffer_and_pipe_sizes;
 mod display;
 mod inspect;
 mod rate_limiter;
-mod readme_table;
 mod records;
+mod strategies_table;
 mod syscall_counts;
 mod traits;
 

@@ -1,5 +1,5 @@
-//! Packets, records and messages, of which a short read loses the rest: none does, whatever a rate
-//! or a limit asks.
+//! Packets, kernel log records and messages: a short read loses the rest of one. No transfer makes
+//! such a read, whatever its rate or limit.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ use crate::mounts::Fs;
 use crate::refused::{is_allowed, needs};
 use crate::skip::skip;
 
-/// How a transfer takes packets out of their pipe.
+/// The options and sinks of a transfer from a packet pipe.
 #[derive(Clone, Copy, Debug)]
 enum Setup {
     Planned,
@@ -59,23 +59,23 @@ fn transferred(
     source: &OwnedFd,
     option: impl FnOnce(Transfer<'_>) -> Transfer<'_>,
 ) -> (Report, Vec<u8>) {
-    let (sink, other) = (file(b""), file(b""));
+    let (sink, other_sink) = (file(b""), file(b""));
     let fd = match setup {
         Setup::ToAppend => appending(&sink),
         _ => reopen(&sink, OFlags::WRONLY),
     };
-    let mut seen = 0;
+    let mut n_inspected = 0;
     let transfer = option(Transfer::new(source, &fd));
     let transfer = match setup {
         Setup::Planned | Setup::ToAppend => transfer,
         Setup::By(strategy) => transfer.strategy(strategy),
-        Setup::Inspected => transfer.inspect(|bytes| seen += bytes.len()),
+        Setup::Inspected => transfer.inspect(|bytes| n_inspected += bytes.len()),
         Setup::Counted => transfer.records(b'\n'),
         Setup::SmallBuffer => transfer.strategy(Strategy::Buffered).buffer_size(1),
-        Setup::ToTwo => transfer.also_to(&other),
+        Setup::ToTwo => transfer.also_to(&other_sink),
         Setup::ToTwoInspected => transfer
-            .also_to(&other)
-            .inspect(|bytes| seen += bytes.len()),
+            .also_to(&other_sink)
+            .inspect(|bytes| n_inspected += bytes.len()),
         Setup::Ticking => transfer.tick(std::time::Duration::from_secs(3600)),
     };
     let report = transfer.run();
@@ -83,7 +83,7 @@ fn transferred(
     let arrived = contents(&sink);
     assert_eq!(arrived.len() as u64, report.bytes(), "{setup:?}");
     if matches!(setup, Setup::ToTwo | Setup::ToTwoInspected) {
-        assert_same(&contents(&other), &arrived, "the other sink");
+        assert_same(&contents(&other_sink), &arrived, "the other sink");
     }
     (report, arrived)
 }
@@ -107,11 +107,11 @@ fn a_limit_loses_nothing_of_a_packet() {
             let (report, arrived) = transferred(setup, &source, |it| it.limit(limit));
             assert_same(&arrived, &bytes[..limit as usize], &what);
             assert_eq!(report.ended(), Ended::Limit, "{what}");
-            // Nothing but a splice leaves a part of a packet in the pipe.
+            // Only a splice leaves a part of a packet in the pipe.
             if !needs(&[Strategy::Splice]) {
                 continue;
             }
-            // The rest of the packet is left in the pipe.
+            // The rest of the packet stays in the pipe.
             let rest = [report.undelivered(), &read_to_end(&source)].concat();
             assert_same(&rest, &bytes[limit as usize..], &what);
             assert_eq!(report.undelivered(), b"", "{what}: {report}");
@@ -119,8 +119,8 @@ fn a_limit_loses_nothing_of_a_packet() {
     }
 }
 
-/// The writer of a FIFO alone knows that it writes packets. They go through the private pipe, and
-/// from there by read.
+/// Only the writer of a FIFO knows that it writes packets. The transfer splices them into its
+/// private pipe and reads them from there.
 #[test]
 fn packets_in_the_private_pipe_are_read_whole() {
     let Some(dir) = Fs::Ext4.dir() else { return };
@@ -194,12 +194,15 @@ fn a_limit_loses_nothing_of_a_kernel_message() {
     );
 }
 
-/// Two read from one socket: what one has looked at, the other may take, and the next message is
-/// longer.
+/// Two readers share one socket. After the transfer has peeked at a message, the other reader may
+/// take it, and the next message is longer.
 #[test]
-fn a_message_that_takes_another_s_place_is_not_cut() {
-    const N: u64 = 20_000;
+fn a_message_that_replaces_the_one_peeked_at_is_not_cut() {
+    const N_MESSAGES: u64 = 20_000;
+    const SHORT: usize = 10;
     const LONG: usize = 1000;
+    /// Allows short messages, and no long one.
+    const LIMIT: u64 = 990;
     for to_two in [false, true] {
         let (source, peer) = unix(SocketType::SEQPACKET);
         let is_over = AtomicBool::new(false);
@@ -208,18 +211,22 @@ fn a_message_that_takes_another_s_place_is_not_cut() {
         let (sent, moved) = std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 let mut sent = 0;
-                for nth in 0..N {
-                    let message = if nth % 2 == 0 { &long[..10] } else { &long[..] };
+                for nth in 0..N_MESSAGES {
+                    let message = if nth % 2 == 0 {
+                        &long[..SHORT]
+                    } else {
+                        &long[..]
+                    };
                     assert!(write_all(&peer, message));
                     sent += message.len() as u64;
                 }
                 drop(peer);
                 sent
             });
-            let rival = scope.spawn(|| {
-                let mut room = [0; LONG];
+            let other_reader = scope.spawn(|| {
+                let mut message = [0; LONG];
                 while !is_over.load(Ordering::Relaxed) {
-                    match recv(&source, &mut room[..], RecvFlags::DONTWAIT) {
+                    match recv(&source, &mut message[..], RecvFlags::DONTWAIT) {
                         Ok((_, n)) => taken.fetch_add(n as u64, Ordering::Relaxed),
                         Err(Errno::AGAIN) => continue,
                         Err(errno) => panic!("{errno}"),
@@ -227,24 +234,26 @@ fn a_message_that_takes_another_s_place_is_not_cut() {
                     std::thread::yield_now();
                 }
             });
-            let (null, other) = (null(), file(b""));
+            let (null, other_sink) = (null(), file(b""));
             let mut moved = 0;
             loop {
-                let mut transfer = Transfer::new(&source, &null).limit(990);
+                let mut transfer = Transfer::new(&source, &null).limit(LIMIT);
                 if to_two {
-                    transfer = transfer.also_to(&other);
+                    transfer = transfer.also_to(&other_sink);
                 }
                 let report = transfer.run().unwrap();
                 moved += report.bytes() + report.undelivered().len() as u64;
                 if report.ended() == Ended::Eof {
                     break;
                 }
-                // It is the long one's turn, which no transfer may take.
-                let mut room = [0; LONG];
-                moved += recv(&source, &mut room[..], RecvFlags::empty()).unwrap().1 as u64;
+                // The next message is a long one, which the limit forbids a transfer to take.
+                let mut message = [0; LONG];
+                moved += recv(&source, &mut message[..], RecvFlags::empty())
+                    .unwrap()
+                    .1 as u64;
             }
             is_over.store(true, Ordering::Relaxed);
-            rival.join().unwrap();
+            other_reader.join().unwrap();
             (writer.join().unwrap(), moved)
         });
         assert_eq!(moved + taken.into_inner(), sent, "bytes are lost");

@@ -1,8 +1,8 @@
-//! File systems and block devices made for the tests, in images of their own.
+//! File systems and block devices in images, made for the tests.
 //!
-//! A file system is mounted, its root opened, and the mount detached at once: it lives as long as
-//! the descriptor, and however the process ends, nothing is left behind. Its files are reached
-//! through `/proc/PID/fd`.
+//! Each file system is mounted, its root opened, and the mount detached at once. It exists as long
+//! as the descriptor, so that nothing is left behind however the process ends. Its files are
+//! reached through `/proc/PID/fd`.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -26,7 +26,7 @@ pub(crate) enum Fs {
 impl Fs {
     pub(crate) const ALL: [Self; 4] = [Self::Ext4, Self::Tmpfs, Self::Btrfs, Self::Xfs];
 
-    /// Where to make files on it; none, said aloud, if this machine has no such file system.
+    /// A directory on it; `None`, reported, if this machine cannot mount it.
     pub(crate) fn dir(self) -> Option<PathBuf> {
         static EXT4: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("ext4", 256));
         static BTRFS: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("btrfs", 512));
@@ -39,7 +39,7 @@ impl Fs {
             Self::Xfs => &XFS,
         };
         if root.is_none() {
-            // The attempt may have been another test's.
+            // Another test may have made the attempt.
             skip_mount(&format!("{self:?}").to_lowercase());
         }
         root.as_ref().map(Root::dir)
@@ -68,13 +68,14 @@ pub(crate) fn loop_mount(name: &str, mib: u64) -> Option<Root> {
     loop_mount_with(name, mib, &[])
 }
 
-/// The same, made in a particular way.
+/// The same, with these options for `mkfs`.
 pub(crate) fn loop_mount_with(name: &str, mib: u64, options: &[&str]) -> Option<Root> {
     let mkfs = format!("mkfs.{name}");
     if !has_program(&mkfs) {
         return None;
     }
-    // mkfs.xfs and mkfs.btrfs say -f, mkfs.ext4 -F, to work on a plain file without asking.
+    // `-f` of mkfs.xfs and mkfs.btrfs, and `-F` of mkfs.ext4, accept a plain file without a
+    // question.
     let force = if name == "ext4" { "-F" } else { "-f" };
     let options = options.join(" ");
     let script =
@@ -122,7 +123,7 @@ pub(crate) fn mount_image(name: &str, image: &Path) -> Option<Root> {
         return None;
     }
     let force = match name {
-        // Small ones would have smaller blocks.
+        // Small file systems would have smaller blocks.
         "ext4" => "-F -b 4096",
         _ => "-f",
     };
@@ -156,7 +157,7 @@ impl Device {
             Self::ForSink => &SINK,
         };
         if device.is_none() {
-            // The attempt may have been another test's.
+            // Another test may have made the attempt.
             skip(NO_LOOP_DEVICE);
         }
         device.as_ref()
@@ -182,7 +183,7 @@ pub(crate) fn device_over(file: &Path) -> Option<(File, PathBuf)> {
     let path = String::from_utf8(made.stdout).unwrap();
     let path = PathBuf::from(path.trim());
     let device = OpenOptions::new().read(true).write(true).open(&path);
-    // It stays until the last descriptor is closed.
+    // The device exists until the last descriptor is closed.
     assert!(succeeds(Command::new("losetup").arg("--detach").arg(&path)));
     Some((device.unwrap(), path))
 }

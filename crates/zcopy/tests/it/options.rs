@@ -1,4 +1,4 @@
-//! Options that a test sets in some of its cases only.
+//! Options that a test sets in only some of its cases.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Offsets and cursors: windows, files beyond 4 GiB, and the largest position there is.
+//! Offsets and cursors: windows, files beyond 4 GiB, and the largest position.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,9 +13,10 @@ use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed};
 use crate::strategies::{assert_served, every_strategy};
 
-const MAX: u64 = i64::MAX as u64;
+/// The largest position in a file.
+const MAX_POSITION: u64 = i64::MAX as u64;
 
-/// The offloads that the plan has between two files there, by their cursors.
+/// The offloads in the plan between two files on this file system, by their cursors.
 fn between_files(fs: Fs) -> &'static [Strategy] {
     match fs {
         Fs::Ext4 | Fs::Tmpfs => &[Strategy::SplicePipe],
@@ -26,13 +27,13 @@ fn between_files(fs: Fs) -> &'static [Strategy] {
 #[test]
 fn a_window_between_files_moves_no_cursor() {
     let bytes = pattern(1 << 20);
-    // In the middle of blocks, and whole blocks, which alone can be cloned.
+    // A window within blocks, and one of whole blocks, which can be cloned.
     for (from, to, len) in [(70_001, 3, 200_003), (65_536, 131_072, 262_144)] {
         for fs in Fs::ALL {
             for strategy in every_strategy() {
                 let clones = matches!(fs, Fs::Btrfs | Fs::Xfs) && len % 4096 == 0;
                 match strategy {
-                    // It knows no offset for the sink, or needs a pipe.
+                    // `sendfile` takes no offset for its sink, and `splice` needs a pipe.
                     Some(Strategy::Sendfile | Strategy::Splice) => continue,
                     Some(Strategy::Reflink) if !clones => continue,
                     _ => {}
@@ -75,8 +76,8 @@ fn a_window_between_files_moves_no_cursor() {
     }
 }
 
-/// A sparse file of a little over 4 GiB, with a word on either side of every limit of 31 and 32
-/// bits.
+/// A sparse file of a little more than 4 GiB, and its marks: a byte before, at and after each limit
+/// of 31 and 32 bits.
 fn large(fs: Fs) -> Option<(File, Vec<(u64, u8)>)> {
     let file = file_in(&fs.dir()?, b"");
     file.set_len((1 << 32) + 10_000).unwrap();
@@ -135,9 +136,9 @@ fn a_file_beyond_4_gib_is_moved_whole_and_keeps_its_holes() {
                 let next = marks.iter().find(|(other, _)| *other == place + 2);
                 assert_eq!(found, [next.map_or(0, |(_, mark)| *mark)], "{what}");
             }
-            let few = 1 << 20;
+            let most = 1 << 20;
             assert!(
-                allocated(&sink) <= few,
+                allocated(&sink) <= most,
                 "{what}: {} allocated",
                 allocated(&sink)
             );
@@ -150,7 +151,7 @@ fn windows_around_31_and_32_bits_arrive_in_a_pipe() {
     let Some((source, marks)) = large(Fs::Tmpfs) else {
         return;
     };
-    // Beyond 32 KiB, so that the plan offloads.
+    // More than 32 KiB, so that the plan offloads.
     let len = 50_000;
     for (limit, first) in [(1_u64 << 31, 0), (1 << 32, 3)] {
         for strategy in every_strategy() {
@@ -197,20 +198,20 @@ fn more_than_4_gib_are_counted() {
     }
 }
 
-/// The errno of a plain read or write.
-fn said(result: rustix::io::Result<usize>) -> Option<i32> {
+/// The errno of a failed read.
+fn errno_of(result: rustix::io::Result<usize>) -> Option<i32> {
     result.err().map(Errno::raw_os_error)
 }
 
 #[test]
 fn a_source_at_the_largest_position_is_answered_as_read_is() {
-    // The others do not go that far.
+    // Files on ext4 cannot be that long.
     for fs in [Fs::Tmpfs, Fs::Btrfs, Fs::Xfs] {
         let Some(dir) = fs.dir() else {
             continue;
         };
         let source = file_in(&dir, &pattern(40_000));
-        for position in [MAX - 5, MAX - 1, MAX] {
+        for position in [MAX_POSITION - 5, MAX_POSITION - 1, MAX_POSITION] {
             let one = rustix::io::pread(&source, &mut [0; 1], position);
             for strategy in every_strategy() {
                 if matches!(
@@ -219,7 +220,7 @@ fn a_source_at_the_largest_position_is_answered_as_read_is() {
                 ) {
                     continue;
                 }
-                let what = format!("{fs:?}, {strategy:?}, {}", MAX - position);
+                let what = format!("{fs:?}, {strategy:?}, {}", MAX_POSITION - position);
                 let sink = file_in(&dir, b"");
                 let transfer = Transfer::new(&source, &sink)
                     .source_offset(position)
@@ -227,17 +228,17 @@ fn a_source_at_the_largest_position_is_answered_as_read_is() {
                 match transfer.run() {
                     Ok(report) => {
                         assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{what}");
-                        assert_eq!(said(one), None, "{what}");
+                        assert_eq!(errno_of(one), None, "{what}");
                     }
                     Err(error) if error.is_unsuitable() => {
                         assert!(
-                            said(one).is_some() && strategy.is_some(),
+                            errno_of(one).is_some() && strategy.is_some(),
                             "{what}: {error:#}"
                         );
                     }
                     Err(error) => {
                         assert_eq!(error.side(), Side::Source, "{what}: {error:#}");
-                        assert_eq!(error.raw_os_error(), said(one), "{what}");
+                        assert_eq!(error.raw_os_error(), errno_of(one), "{what}");
                     }
                 }
                 assert_eq!(contents(&sink), b"", "{what}");
@@ -254,7 +255,7 @@ fn a_sink_at_the_largest_position_takes_what_fits() {
     };
     let source = file_in(&dir, &bytes);
     for room in [0, 1, 5, 4096] {
-        let position = MAX - room;
+        let position = MAX_POSITION - room;
         for strategy in every_strategy() {
             if matches!(
                 strategy,
@@ -288,7 +289,7 @@ fn a_sink_at_the_largest_position_takes_what_fits() {
     }
 }
 
-/// The same by cursors, for the plan and for read and write.
+/// The same at a cursor, by the plan and by read and write.
 #[test]
 fn a_cursor_at_the_largest_position_loses_no_count() {
     let bytes = pattern(40_000);
@@ -299,15 +300,15 @@ fn a_cursor_at_the_largest_position_loses_no_count() {
         for strategy in [None, Some(Strategy::Buffered)] {
             let what = format!("{strategy:?}, room for {room}");
             let (source, sink) = (file_in(&dir, &bytes), file_in(&dir, b""));
-            set_cursor(&sink, MAX - room);
+            set_cursor(&sink, MAX_POSITION - room);
             let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
             let error = transfer.run().expect_err(&what);
             assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
             assert!(error.bytes() <= room, "{what}: {error:#}");
             assert_eq!(cursor(&source), error.bytes(), "{what}");
-            assert_eq!(cursor(&sink), MAX - room + error.bytes(), "{what}");
+            assert_eq!(cursor(&sink), MAX_POSITION - room + error.bytes(), "{what}");
             let mut found = vec![0; usize::try_from(error.bytes()).unwrap()];
-            sink.read_exact_at(&mut found, MAX - room).unwrap();
+            sink.read_exact_at(&mut found, MAX_POSITION - room).unwrap();
             assert_same(&found, &bytes[..found.len()], &what);
         }
     }

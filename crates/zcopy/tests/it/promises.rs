@@ -1,7 +1,7 @@
-//! The promises that the crate's page makes, each by its number.
+//! The promises in the documentation of the crate, each with its number.
 //!
-//! Number 7, never slower than read and write, is kept by `benches/ratios.rs`: a test that times is
-//! a test that fails.
+//! `benches/ratios.rs` checks number 7, never slower than read and write: a test that measures time
+//! fails on a busy machine.
 
 mod blocking_modes;
 mod descriptors_unchanged;
@@ -22,8 +22,8 @@ use zcopy::Error;
 use crate::endpoints::Source;
 use crate::files::assert_same;
 
-/// After a failure, what arrived, what was handed back and what is left in the source are what the
-/// source had, in order.
+/// Asserts that after a failure the bytes that arrived, the bytes that were handed back and the
+/// rest of the source are the bytes of the source, in order.
 #[track_caller]
 fn assert_nothing_lost(error: &Error, source: Source, arrived: &[u8], bytes: &[u8], what: &str) {
     assert_eq!(error.bytes(), arrived.len() as u64, "{what}: {error:#}");
@@ -31,7 +31,7 @@ fn assert_nothing_lost(error: &Error, source: Source, arrived: &[u8], bytes: &[u
     assert_rest(error, source, bytes, what);
 }
 
-/// The same where nobody knows what arrived but the error.
+/// The same if only the error says how many bytes arrived.
 #[track_caller]
 fn assert_rest(error: &Error, source: Source, bytes: &[u8], what: &str) {
     if let Some(cursor) = source.cursor() {

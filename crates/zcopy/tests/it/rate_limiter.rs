@@ -1,4 +1,4 @@
-//! A rate that several transfers keep together.
+//! `RateLimiter`: a rate that several transfers share.
 
 use std::fs::File;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::endpoints::null;
 use crate::files::file_in;
 use crate::mounts::Fs;
 
-/// 200 transfers of 1 KB, alone far below every burst; some to one sink, some to two.
+/// 200 transfers of 1 KB, each far below a burst; some to one sink, some to two.
 #[test]
 fn transfers_one_after_another_take_no_less_than_their_bytes_divided_by_the_rate() {
     let zeros = File::open("/dev/zero").unwrap();
@@ -29,10 +29,10 @@ fn transfers_one_after_another_take_no_less_than_their_bytes_divided_by_the_rate
 }
 
 #[test]
-fn the_later_of_a_rate_limiter_and_a_rate_limit_counts() {
+fn a_rate_limiter_and_a_rate_limit_replace_each_other() {
     let zeros = File::open("/dev/zero").unwrap();
     let sink = null();
-    // Kept to, it would take eleven days.
+    // At this rate alone the transfer would take eleven days.
     let slow = RateLimiter::new(1);
     let transfer = Transfer::new(&zeros, &sink)
         .limit(1_000_000)

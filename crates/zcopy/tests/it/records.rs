@@ -1,4 +1,4 @@
-//! Records: counted, limited and paced, between real descriptors.
+//! Records that are counted, limited and paced, between real descriptors.
 
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -11,10 +11,10 @@ use zcopy::{Ended, Report, Side, Strategy, Transfer, Verdict};
 use crate::endpoints::{full, null, pipe, tcp, terminal, unix};
 use crate::files::{assert_same, contents, cursor, file, read_to_end, write_all};
 
-/// The buffer, once it has been filled.
+/// The size of the buffer after the warm-up phase.
 const FULL: usize = 256 << 10;
 
-/// `n` lines of several lengths, empty ones among them.
+/// `n` lines of several lengths, some of them empty.
 fn lines(n: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for i in 0..n {
@@ -24,7 +24,7 @@ fn lines(n: usize) -> Vec<u8> {
     bytes
 }
 
-/// Where the `n`th line ends.
+/// The offset behind the `n`th line.
 fn end_of(bytes: &[u8], n: usize) -> usize {
     let ends = bytes.split_inclusive(|byte| *byte == b'\n').take(n);
     ends.map(<[u8]>::len).sum()
@@ -41,7 +41,7 @@ struct Source {
     writer: Option<OwnedFd>,
 }
 
-/// Every kind of source that holds `bytes`, a few.
+/// Every kind of source, with a few bytes in it.
 fn sources(bytes: &[u8]) -> Vec<Source> {
     let fed = |name, (fd, writer): (OwnedFd, OwnedFd)| {
         assert!(write_all(&writer, bytes));
@@ -65,7 +65,7 @@ fn sources(bytes: &[u8]) -> Vec<Source> {
     ]
 }
 
-/// Every kind of sink, and where what went into it can be read.
+/// Every kind of sink, with its name and a descriptor to read its bytes back.
 fn sinks() -> Vec<(&'static str, OwnedFd, OwnedFd)> {
     let same = file(b"");
     let again = same.try_clone().unwrap();
@@ -92,12 +92,12 @@ fn arrived(name: &str, back: &OwnedFd, n: usize) -> Vec<u8> {
     }
     rustix::fs::fcntl_setfl(back, rustix::fs::OFlags::NONBLOCK).unwrap();
     let mut bytes = Vec::new();
-    let mut room = [0; 4096];
+    let mut buffer = [0; 4096];
     loop {
-        match rustix::io::read(back, &mut room) {
-            Ok(n) => bytes.extend_from_slice(&room[..n]),
+        match rustix::io::read(back, &mut buffer) {
+            Ok(n) => bytes.extend_from_slice(&buffer[..n]),
             Err(rustix::io::Errno::AGAIN) if bytes.len() >= n => return bytes,
-            // It is on its way.
+            // More bytes are on their way.
             Err(rustix::io::Errno::AGAIN) => std::thread::yield_now(),
             Err(errno) => panic!("{errno}"),
         }
@@ -105,7 +105,7 @@ fn arrived(name: &str, back: &OwnedFd, n: usize) -> Vec<u8> {
 }
 
 #[test]
-fn every_limit_of_lines_ends_right_behind_its_line_between_all_ends() {
+fn every_line_limit_ends_behind_its_line_for_every_source_and_sink() {
     let bytes = lines(40);
     for n in [0, 1, 17, 40] {
         let end = end_of(&bytes, n);
@@ -123,7 +123,7 @@ fn every_limit_of_lines_ends_right_behind_its_line_between_all_ends() {
                     assert_eq!(cursor(&source.fd), end as u64, "{what}");
                     assert!(report.undelivered().is_empty(), "{what}");
                 } else if n > 0 {
-                    // A few bytes come in one read.
+                    // These few bytes come in one read.
                     assert_same(report.undelivered(), &bytes[end..], &what);
                 }
             }
@@ -150,7 +150,7 @@ fn a_limit_beyond_the_end_is_the_end() {
 
 /// The transfer reads nothing behind the line.
 #[test]
-fn who_reads_on_from_a_file_reads_the_next_line() {
+fn the_next_reader_of_a_file_reads_the_next_line() {
     let bytes = lines(100_000);
     let source = file(&bytes);
     let sink = file(b"");
@@ -158,7 +158,7 @@ fn who_reads_on_from_a_file_reads_the_next_line() {
         let report = Transfer::new(&source, &sink).record_limit(n).run().unwrap();
         assert_eq!(report.records(), n);
     }
-    assert_same(&contents(&sink), &bytes, "five times");
+    assert_same(&contents(&sink), &bytes, "after five transfers");
     assert_eq!(cursor(&source), bytes.len() as u64);
 }
 
@@ -195,7 +195,7 @@ fn a_delimiter_at_the_edge_of_the_buffer_is_the_last_byte() {
 }
 
 #[test]
-fn whichever_limit_comes_first_counts() {
+fn the_limit_that_is_reached_first_ends_the_transfer() {
     let bytes = lines(1000);
     for (limit, n, expected) in [(10, 1000, 10), (4000, 5, end_of(&bytes, 5)), (0, 5, 0)] {
         let (source, sink) = (file(&bytes), file(b""));
@@ -205,23 +205,23 @@ fn whichever_limit_comes_first_counts() {
             (report.bytes(), report.ended()),
             (expected as u64, Ended::Limit)
         );
-        assert_same(&contents(&sink), &bytes[..expected], "the lesser");
+        assert_same(&contents(&sink), &bytes[..expected], "the lower limit");
         assert_eq!(cursor(&source), expected as u64);
     }
 }
 
 /// The writer waits for an answer to each line.
 #[test]
-fn lines_go_on_as_they_come() {
+fn each_line_is_written_when_it_comes() {
     let (master, slave) = terminal();
     let (reader, sink) = pipe();
     std::thread::scope(|scope| {
         let moving = scope.spawn(|| Transfer::new(&slave, &sink).record_limit(3).run().unwrap());
         for line in ["one\n", "two\n", "three\n"] {
             assert!(write_all(&master, line.as_bytes()));
-            let mut room = [0; 10];
-            let n = rustix::io::read(&reader, &mut room).unwrap();
-            assert_eq!(&room[..n], line.as_bytes());
+            let mut buffer = [0; 10];
+            let n = rustix::io::read(&reader, &mut buffer).unwrap();
+            assert_eq!(&buffer[..n], line.as_bytes());
         }
         assert_eq!(moving.join().unwrap().records(), 3);
     });
@@ -275,7 +275,7 @@ fn records_that_did_not_arrive_are_not_counted() {
 }
 
 #[test]
-fn the_plan_and_the_report_tell_of_the_records() {
+fn the_plan_and_the_report_name_the_records() {
     let (source, sink) = (file(&lines(50_000)), null());
     let transfer = Transfer::new(&source, &sink).records(b'\n');
     let plan = transfer.plan().unwrap();
@@ -295,7 +295,7 @@ fn the_plan_and_the_report_tell_of_the_records() {
 }
 
 #[test]
-fn a_strategy_that_nobody_could_count_with_is_refused() {
+fn a_strategy_that_cannot_count_records_is_unsuitable() {
     let (source, sink) = (file(&lines(50_000)), null());
     let transfer = Transfer::new(&source, &sink).strategy(Strategy::SplicePipe);
     let error = transfer.record_limit(1).run().unwrap_err();
@@ -304,7 +304,7 @@ fn a_strategy_that_nobody_could_count_with_is_refused() {
 }
 
 #[test]
-fn several_sinks_are_counted_for_and_not_limited() {
+fn records_for_several_sinks_are_counted_and_cannot_be_limited() {
     let bytes = lines(100_000);
     let (first, second) = (file(b""), file(b""));
     let source = file(&bytes);
@@ -336,7 +336,7 @@ fn a_message_is_moved_whole_or_not_at_all() {
         let run = |n| Transfer::new(&source, &sink).record_limit(n).run().unwrap();
         let report: Report = run(2);
         assert_eq!((report.records(), report.ended()), (2, Ended::Limit));
-        // The next two hold one record more, and a byte behind it.
+        // The next two messages hold one record more, and a byte behind it.
         let report = run(1);
         assert_eq!((report.records(), report.bytes()), (0, 1));
         assert_eq!(
@@ -348,7 +348,7 @@ fn a_message_is_moved_whole_or_not_at_all() {
     }
 }
 
-/// How long it takes to move a thousand lines with this many a second.
+/// The time that a thousand lines take at this rate.
 fn time_of(lines_per_second: u64, source: &impl AsFd, tick: bool) -> Duration {
     let sink = null();
     let start = Instant::now();
@@ -373,7 +373,7 @@ fn lines_keep_their_rate_within_a_tenth() {
     for tick in [false, true] {
         for source in sources(&bytes[..]) {
             if source.name == "terminal" {
-                // It has no end.
+                // A terminal has no end.
                 continue;
             }
             drop(source.writer);
@@ -387,7 +387,7 @@ fn lines_keep_their_rate_within_a_tenth() {
     assert!(wanted.contains(&took), "{took:?} for a second");
 }
 
-/// A stop while lines wait for their time gives them back.
+/// A stop while lines wait for their time hands them back.
 #[test]
 fn a_stop_gives_back_the_lines_that_wait() {
     let bytes = lines(1000);

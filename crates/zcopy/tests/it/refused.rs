@@ -1,7 +1,7 @@
-//! System calls that a filter refuses, as `cargo xtask without` has it do.
+//! System calls that the seccomp filter of `cargo xtask without` refuses.
 //!
 //! Bytes and counts are the same under such a filter. A test that claims that a strategy served a
-//! pair asserts which one serves it instead. A test that insists on strategies leaves the refused
+//! pair asserts which one serves it instead. A test that requests strategies leaves the refused
 //! ones out: `every_pair` of the library's tests asserts for every pair that such a strategy fails
 //! as unsuitable and moves nothing.
 
@@ -24,14 +24,14 @@ pub(crate) fn is_call_refused(call: &str) -> bool {
     CALLS.iter().any(|refused| refused == call)
 }
 
-/// Whether a call is refused that this strategy cannot do without.
+/// Whether the filter refuses a call that this strategy needs.
 pub(crate) fn is_refused(strategy: Strategy) -> bool {
     let calls: &[&str] = match strategy {
         Strategy::Reflink => &["ficlone"],
         Strategy::CopyFileRange => &["copy_file_range"],
         Strategy::Sendfile => &["sendfile"],
         Strategy::Splice | Strategy::SplicePipe => &["splice"],
-        // Where bytes are shared by tee, splice takes them in or out.
+        // tee shares bytes between pipes; splice moves them in or out.
         Strategy::Tee => &["tee", "splice"],
         Strategy::Buffered => &[],
         _ => unreachable!("{strategy} has no row"),
@@ -69,8 +69,8 @@ where
 
 /// The first of these strategies that is not refused, or `Buffered` if all are refused.
 pub(crate) fn first_allowed(order: &[Strategy]) -> Strategy {
-    let mut left = allowed(order.iter().copied());
-    left.next().unwrap_or(Strategy::Buffered)
+    let mut remaining = allowed(order.iter().copied());
+    remaining.next().unwrap_or(Strategy::Buffered)
 }
 
 /// The first strategy of a plan that is not refused.
@@ -84,25 +84,25 @@ pub(crate) fn served_by(plan: &Plan) -> Strategy {
 /// Returns true if no strategy is refused; otherwise prints one line that libtest does not capture,
 /// unless this test has printed one already.
 ///
-/// A test asks if its claim, or a part of it, does not hold without the call. With
-/// `ZCOPY_REQUIRE=all` it is not a failure: no machine could run it under that filter.
+/// A test calls this before a claim that does not hold without the call. With `ZCOPY_REQUIRE=all` a
+/// refusal is not a failure: no machine could run the test under that filter.
 pub(crate) fn needs(strategies: &[Strategy]) -> bool {
-    static SAID: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+    static PRINTED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
     let Some(refused) = strategies.iter().find(|strategy| is_refused(**strategy)) else {
         return true;
     };
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if said.insert(test.to_owned()) {
+    let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if printed.insert(test.to_owned()) {
         let _ = writeln!(std::io::stderr(), "NEEDS A REFUSED CALL: {test}: {refused}");
     }
     false
 }
 
-/// Without a filter the tests would assert less than they should.
+/// If the filter were missing, tests would skip claims that they could check.
 #[test]
-fn what_is_said_to_be_refused_is_refused() {
+fn each_call_in_zcopy_without_is_refused() {
     use rustix::pipe::SpliceFlags;
     if CALLS.is_empty() {
         return;

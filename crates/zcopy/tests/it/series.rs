@@ -1,4 +1,4 @@
-//! Transfers one after another into one sink: each is what it would be alone.
+//! `Series`: each of its transfers does what it would do alone.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use crate::every_pair::LARGE;
 use crate::files::{appending, assert_same, contents, cursor, file, pattern, read_to_end, reopen};
 use crate::refused::first_allowed;
 
-/// Files short and long, empty ones, and one that claims to be.
+/// Short, long and empty files, and `/proc/version`, which claims to be empty.
 fn sources() -> Vec<File> {
     let lengths = [1024, 1, 0, 32 << 10, (32 << 10) + 1, LARGE, 7, 0, 1024];
     let mut sources: Vec<_> = lengths.iter().map(|len| file(&pattern(*len))).collect();
@@ -27,12 +27,12 @@ fn each_transfer_of_a_series_does_what_it_would_do_alone() {
         let again = File::from(reopen(source, OFlags::RDONLY));
         let report = series.transfer(source).run().unwrap();
         let expected = Transfer::new(&again, &alone).run().unwrap();
-        let told = |report: &zcopy::Report| {
+        let summary = |report: &zcopy::Report| {
             let attempts = report.attempts().iter();
             let attempts = attempts.map(|a| (a.strategy(), a.bytes(), a.calls()));
             (report.bytes(), report.ended(), attempts.collect::<Vec<_>>())
         };
-        assert_eq!(told(&report), told(&expected), "{nth}");
+        assert_eq!(summary(&report), summary(&expected), "{nth}");
         assert_eq!(cursor(source), cursor(&again), "{nth}");
     }
     assert_same(&contents(&together), &contents(&alone), "the sinks");
@@ -82,25 +82,25 @@ fn a_transfer_of_a_series_takes_options() {
     assert_eq!(read_to_end(&reader), b"hello world");
 }
 
-/// A log that is written to while its first part waits for a reader: that the short read ended
-/// where the file did was true when it was made, and is not any more.
+/// A log grows while its first part waits for a reader. The short read ended at the end of the
+/// file, which has moved since.
 #[test]
-fn what_is_appended_to_a_small_file_while_the_sink_is_full_is_copied_too() {
+fn bytes_appended_to_a_small_file_while_the_sink_is_full_are_copied_too() {
     let (reader, writer) = pipe();
-    let room = rustix::pipe::fcntl_getpipe_size(&writer).unwrap();
-    let full = vec![b'.'; room];
-    assert_eq!(rustix::io::write(&writer, &full), Ok(room));
+    let capacity = rustix::pipe::fcntl_getpipe_size(&writer).unwrap();
+    let full = vec![b'.'; capacity];
+    assert_eq!(rustix::io::write(&writer, &full), Ok(capacity));
     let log = file(b"first ");
     let mut end = File::from(appending(&log));
     let report = std::thread::scope(|scope| {
         let copying = scope.spawn(|| Transfer::new(&log, &writer).run());
-        // It has read, and cannot write.
+        // The transfer has read the log, and waits to write.
         while cursor(&log) == 0 {
             std::thread::yield_now();
         }
         end.write_all(b"second").unwrap();
-        let mut taken = full.clone();
-        assert_eq!(rustix::io::read(&reader, &mut taken), Ok(room));
+        let mut drained = full.clone();
+        assert_eq!(rustix::io::read(&reader, &mut drained), Ok(capacity));
         copying.join().unwrap().unwrap()
     });
     assert_eq!(report.bytes(), 12);

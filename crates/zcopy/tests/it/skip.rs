@@ -1,4 +1,4 @@
-//! Tests that this machine cannot run: they say so, or fail.
+//! Tests that this machine cannot run report a skip, or fail.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -18,8 +18,8 @@ pub(crate) fn skip(reason: &str) {
     );
 }
 
-/// Prints a reason once, past the harness, which hides what passing tests print. It fails under no
-/// setting, and serves for what no installation adds to a machine, such as a driver of the kernel.
+/// Prints a reason once, past the harness, which hides the output of passing tests. Never fails:
+/// for conditions that no installation changes, such as a missing kernel driver.
 pub(crate) fn report(reason: &str) {
     static REPORTED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
     let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -28,7 +28,7 @@ pub(crate) fn report(reason: &str) {
     }
 }
 
-/// Whether a program can be run; says so if not.
+/// Whether a program is installed. Reports a skip if not.
 pub(crate) fn has_program(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let is_there = std::env::split_paths(&path).any(|dir| dir.join(name).exists());
@@ -38,7 +38,7 @@ pub(crate) fn has_program(name: &str) -> bool {
     is_there
 }
 
-/// Whether this process may do what root may; says so if not.
+/// Whether this process is root. Reports a skip if not.
 pub(crate) fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {

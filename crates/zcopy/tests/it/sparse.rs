@@ -1,4 +1,4 @@
-//! Holes: kept, filled, made.
+//! Holes that are kept, filled or made.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -17,10 +17,10 @@ mod fuse;
 mod unwritten;
 
 const MIB: usize = 1 << 20;
-/// Where these count blocks exactly. Others have metadata of their own in `st_blocks`.
+/// These file systems count blocks exactly; others count metadata in `st_blocks` too.
 const COUNTED: [Fs; 2] = [Fs::Tmpfs, Fs::Ext4];
 
-/// Which of four MiB are data.
+/// Each layout says which of four MiB are data.
 const LAYOUTS: [[bool; 4]; 6] = [
     [false, true, false, true],
     [true, false, true, false],
@@ -30,7 +30,7 @@ const LAYOUTS: [[bool; 4]; 6] = [
     [false, false, false, false],
 ];
 
-/// A file of data and holes, and its bytes.
+/// A file with this layout, and its bytes.
 fn sparse(fs: Fs, layout: [bool; 4]) -> Option<(File, Vec<u8>)> {
     let file = file_in(&fs.dir()?, b"");
     let data = pattern(MIB);
@@ -43,7 +43,8 @@ fn sparse(fs: Fs, layout: [bool; 4]) -> Option<(File, Vec<u8>)> {
     Some((file, bytes))
 }
 
-fn holes(layout: [bool; 4]) -> u64 {
+/// The bytes of a layout that are holes.
+fn hole_bytes(layout: [bool; 4]) -> u64 {
     (layout.iter().filter(|is_data| !**is_data).count() * MIB) as u64
 }
 
@@ -84,16 +85,17 @@ fn keep_keeps_holes_wherever_they_are_by_every_strategy() {
                 (len, Ended::Eof),
                 "{what}"
             );
-            assert_eq!(report.hole_bytes(), holes(layout), "{what}");
+            assert_eq!(report.hole_bytes(), hole_bytes(layout), "{what}");
             assert_same(&contents(&sink), &bytes, &what);
-            assert_eq!(allocated(&sink), len - holes(layout), "{what}");
+            assert_eq!(allocated(&sink), len - hole_bytes(layout), "{what}");
             assert_eq!((cursor(&source), cursor(&sink)), (len, len), "{what}");
             assert_served(&report, strategy, &what);
         }
     }
 }
 
-/// Where the source has a hole, the bytes of the sink are gone and its blocks are free.
+/// Holes of the source become holes of the sink: old bytes there are gone, and their blocks are
+/// free.
 #[test]
 fn keep_punches_holes_into_what_the_sink_held() {
     for (fs, layout) in COUNTED
@@ -101,22 +103,22 @@ fn keep_punches_holes_into_what_the_sink_held() {
         .flat_map(|fs| LAYOUTS.map(|it| (fs, it)))
     {
         for strategy in strategies_between_files() {
-            // Longer than the source, as long, and ending in a hole of it.
-            for held in [5 * MIB, 4 * MIB, 3 * MIB + 5000] {
-                let what = format!("{fs:?}, {layout:?}, {strategy:?} over {held} bytes");
+            // The old sink is longer than the source, as long, or ends within a hole of the source.
+            for old_len in [5 * MIB, 4 * MIB, 3 * MIB + 5000] {
+                let what = format!("{fs:?}, {layout:?}, {strategy:?} over {old_len} bytes");
                 let (Some((source, mut bytes)), Some(dir)) = (sparse(fs, layout), fs.dir()) else {
                     continue;
                 };
-                let sink = file_in(&dir, &vec![0xff; held]);
+                let sink = file_in(&dir, &vec![0xff; old_len]);
                 let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
                 let report = transfer.run().unwrap();
                 assert_eq!(report.bytes(), 4 * MIB as u64, "{what}");
-                assert_eq!(report.hole_bytes(), holes(layout), "{what}");
-                let tail = held.saturating_sub(bytes.len());
+                assert_eq!(report.hole_bytes(), hole_bytes(layout), "{what}");
+                let tail = old_len.saturating_sub(bytes.len());
                 bytes.extend(vec![0xff; tail]);
                 assert_same(&contents(&sink), &bytes, &what);
-                // The block in which the sink ended keeps its place.
-                let expected = bytes.len() as u64 - holes(layout);
+                // The block in which the old sink ended stays allocated.
+                let expected = bytes.len() as u64 - hole_bytes(layout);
                 let found = allocated(&sink);
                 assert!(
                     (expected..=expected + 4096).contains(&found),
@@ -164,10 +166,10 @@ fn keep_reads_holes_as_zeros_where_the_sink_has_none() {
         };
         let report = Transfer::new(&source, &sink.fd).run().unwrap();
         assert_eq!((report.bytes(), report.hole_bytes()), (4 * MIB as u64, 0));
-        let by_offload = report.strategy() != Strategy::Buffered;
+        let is_offloaded = report.strategy() != Strategy::Buffered;
         let offloads = [Strategy::Sendfile, Strategy::SplicePipe];
-        let is_left = first_allowed(&offloads) != Strategy::Buffered;
-        assert_eq!(by_offload, to != SinkKind::Append && is_left);
+        let offload_is_allowed = first_allowed(&offloads) != Strategy::Buffered;
+        assert_eq!(is_offloaded, to != SinkKind::Append && offload_is_allowed);
         assert_same(&sink.into_bytes(0).unwrap(), &bytes, "zeros");
     }
 }
@@ -240,12 +242,12 @@ fn detect_makes_holes_of_zeros_whatever_the_source() {
             SourceKind::Tcp,
             SourceKind::Block,
         ] {
-            for held in [0, 2 * MIB + 100] {
-                let what = format!("{from:?} to {fs:?}, {layout:?}, over {held} bytes");
+            for old_len in [0, 2 * MIB + 100] {
+                let what = format!("{from:?} to {fs:?}, {layout:?}, over {old_len} bytes");
                 let Some(source) = Source::new(from, &bytes) else {
                     continue;
                 };
-                let sink = file_in(&fs.dir().unwrap(), &vec![0xff; held]);
+                let sink = file_in(&fs.dir().unwrap(), &vec![0xff; old_len]);
                 let transfer = Transfer::new(&source.fd, &sink)
                     .sparse(Sparse::Detect)
                     .maybe_limit(source.limit);
@@ -257,16 +259,16 @@ fn detect_makes_holes_of_zeros_whatever_the_source() {
                 // Short reads of pipes and sockets can split a block of zeros, which is then
                 // written.
                 if source.cursor().is_some() {
-                    assert_eq!(report.hole_bytes(), holes(layout), "{what}");
-                    // The block in which the sink ended keeps its place.
-                    let expected = bytes.len() as u64 - holes(layout);
+                    assert_eq!(report.hole_bytes(), hole_bytes(layout), "{what}");
+                    // The block in which the old sink ended stays allocated.
+                    let expected = bytes.len() as u64 - hole_bytes(layout);
                     let found = allocated(&sink);
                     assert!(
                         (expected..=expected + 4096).contains(&found),
                         "{what}: {found}"
                     );
                 } else {
-                    assert!(report.hole_bytes() <= holes(layout), "{what}");
+                    assert!(report.hole_bytes() <= hole_bytes(layout), "{what}");
                 }
             }
         }
@@ -309,7 +311,7 @@ fn inspect_sees_holes_as_zeros_and_leaves_them() {
         assert_same(&contents(&sink), &bytes, "arrived");
         let expected = match sparse_option {
             Sparse::Fill => 0,
-            _ => holes(LAYOUTS[0]),
+            _ => hole_bytes(LAYOUTS[0]),
         };
         assert_eq!(report.hole_bytes(), expected, "{sparse_option:?}");
         assert_eq!(allocated(&sink), bytes.len() as u64 - expected);

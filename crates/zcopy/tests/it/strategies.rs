@@ -21,7 +21,7 @@ pub(crate) fn every_strategy() -> impl Iterator<Item = Option<Strategy>> {
     allowed(STRATEGIES.into_iter().map(Some).chain([None]))
 }
 
-/// Those of [`every_strategy`] that serve a pair.
+/// The strategies of [`every_strategy`] that serve a pair.
 pub(crate) fn strategies_for(
     from: SourceKind,
     to: SinkKind,
@@ -71,7 +71,7 @@ pub(crate) fn serves(strategy: Strategy, from: SourceKind, to: SinkKind) -> bool
     }
 }
 
-/// Asserts that the requested strategy served; without a request any may have.
+/// Asserts that the requested strategy moved the bytes, if one was requested.
 #[track_caller]
 pub(crate) fn assert_served(report: &Report, requested: Option<Strategy>, what: &str) {
     if let Some(requested) = requested {

@@ -5,7 +5,7 @@ use zcopy::{Strategy, Transfer};
 use crate::endpoints::{full, pipe};
 use crate::files::write_all;
 
-/// Errors keep their kind and their facts on the way through `std::io`.
+/// Errors keep their kind and their details when they are converted to `io::Error`.
 #[test]
 fn an_error_survives_being_an_io_error() {
     let (source, writer) = pipe();
@@ -19,7 +19,7 @@ fn an_error_survives_being_an_io_error() {
     assert_eq!(inner.unwrap().undelivered(), b"hello");
 }
 
-/// What could not be delivered may be long, and nobody's business.
+/// Undelivered bytes may be long and private.
 #[test]
 fn debugging_prints_the_number_of_undelivered_bytes_and_not_the_bytes() {
     let (source, writer) = pipe();
@@ -39,9 +39,9 @@ fn debugging_prints_the_number_of_undelivered_bytes_and_not_the_bytes() {
     assert_eq!(error.into_report().into_undelivered(), [123; 321]);
 }
 
-/// A transfer is made where it runs; what comes of it can be sent.
+/// A transfer borrows its descriptors and runs in one thread; its results can be sent.
 #[test]
-fn what_comes_of_a_transfer_can_be_sent_to_another_thread() {
+fn results_of_a_transfer_can_be_sent_to_another_thread() {
     fn assert_sendable<T: Send + Sync + 'static>() {}
     assert_sendable::<zcopy::Report>();
     assert_sendable::<zcopy::Error>();

@@ -1,4 +1,4 @@
-//! Ends that are open with `O_DIRECT`, and bytes that make no whole blocks.
+//! Descriptors that are open with `O_DIRECT`, and offsets and lengths that are not whole blocks.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -19,32 +19,34 @@ use crate::files::{
 };
 use crate::mounts::{Device, Fs};
 
+/// The length of [`Device::ForSink`].
+const DEVICE_LEN: u64 = 8 << 20;
 const LENGTHS: [usize; 9] = [0, 1, 511, 512, 513, 4095, 4096, 4097, (1 << 20) + 7];
-const PLACES: [usize; 5] = [0, 100, 512, 4096, 4097];
+const OFFSETS: [usize; 5] = [0, 100, 512, 4096, 4097];
 
-/// Where the bytes come from.
+/// The source of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
+enum SourceType {
     File,
-    /// From the start, though what it goes to may stand elsewhere within a block.
+    /// Open with `O_DIRECT`, with its cursor at 0.
     DirectFile,
-    /// From as odd a place.
-    OddDirectFile,
-    /// In pieces of odd lengths.
+    /// Open with `O_DIRECT`, with its cursor at the offset where the sink begins.
+    UnalignedDirectFile,
+    /// Written in pieces of odd lengths.
     Pipe,
 }
 
-impl From {
+impl SourceType {
     const ALL: [Self; 4] = [
         Self::File,
         Self::DirectFile,
-        Self::OddDirectFile,
+        Self::UnalignedDirectFile,
         Self::Pipe,
     ];
 }
 
-/// A pipe that brings these bytes in pieces of odd lengths.
-fn oddly(bytes: &[u8]) -> OwnedFd {
+/// The reader of a pipe into which a thread writes these bytes in pieces of odd lengths.
+fn pipe_with_odd_pieces(bytes: &[u8]) -> OwnedFd {
     let (source, writer) = pipe();
     let bytes = bytes.to_vec();
     thread::spawn(move || {
@@ -60,58 +62,58 @@ fn oddly(bytes: &[u8]) -> OwnedFd {
     source
 }
 
-/// The bytes around which something is written.
-fn ground(len: usize) -> Vec<u8> {
+/// The bytes that a sink holds before the transfer.
+fn old_bytes(len: usize) -> Vec<u8> {
     vec![0xa5; len]
 }
 
-/// The ground with these bytes written over it.
-fn written_over(ground: &[u8], place: usize, bytes: &[u8]) -> Vec<u8> {
-    let mut all = ground.to_vec();
-    all.resize(all.len().max(place + bytes.len()), 0);
-    all[place..place + bytes.len()].copy_from_slice(bytes);
+/// The old bytes with these bytes written over them at an offset.
+fn written_over(old: &[u8], offset: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut all = old.to_vec();
+    all.resize(all.len().max(offset + bytes.len()), 0);
+    all[offset..offset + bytes.len()].copy_from_slice(bytes);
     all
 }
 
 fn moves_to_a_direct_sink(fs: Fs) {
     if let Some(dir) = fs.dir() {
-        for from in From::ALL {
+        for from in SourceType::ALL {
             moves_from(from, fs, &dir);
         }
     }
 }
 
-fn moves_from(from: From, fs: Fs, dir: &Path) {
+fn moves_from(from: SourceType, fs: Fs, dir: &Path) {
     for (index, len) in LENGTHS.into_iter().enumerate() {
-        for place in PLACES {
+        for offset in OFFSETS {
             for by_offset in [false, true] {
-                let what = format!("{fs:?}, {from:?}, {len} bytes to {place}, {by_offset}");
+                let what = format!("{fs:?}, {from:?}, {len} bytes to {offset}, {by_offset}");
                 let bytes = pattern(len);
-                // Some of the sinks reach beyond what is written.
-                let ground = ground([0, 6000, 1_100_000][index % 3]);
-                let plain = file_in(dir, &ground);
+                // Some sinks are longer than the bytes that are written.
+                let old = old_bytes([0, 6000, 1_100_000][index % 3]);
+                let plain = file_in(dir, &old);
                 let sink = reopen(&plain, DIRECT);
                 let flags = rustix::fs::fcntl_getfl(&sink).unwrap();
-                let odd = if from == From::OddDirectFile {
-                    place
+                let source_start = if from == SourceType::UnalignedDirectFile {
+                    offset
                 } else {
                     0
                 };
                 let source = match from {
-                    From::Pipe => oddly(&bytes),
-                    From::File => reopen(&file(&bytes), OFlags::RDONLY),
-                    From::DirectFile | From::OddDirectFile => {
-                        let source = file_in(dir, &written_over(&[], odd, &bytes));
+                    SourceType::Pipe => pipe_with_odd_pieces(&bytes),
+                    SourceType::File => reopen(&file(&bytes), OFlags::RDONLY),
+                    SourceType::DirectFile | SourceType::UnalignedDirectFile => {
+                        let source = file_in(dir, &written_over(&[], source_start, &bytes));
                         let source = reopen(&source, DIRECT);
-                        set_cursor(&source, odd as u64);
+                        set_cursor(&source, source_start as u64);
                         source
                     }
                 };
                 let mut transfer = Transfer::new(&source, &sink);
                 if by_offset {
-                    transfer = transfer.sink_offset(place as u64);
+                    transfer = transfer.sink_offset(offset as u64);
                 } else {
-                    set_cursor(&sink, place as u64);
+                    set_cursor(&sink, offset as u64);
                 }
                 let report = transfer
                     .run()
@@ -119,14 +121,14 @@ fn moves_from(from: From, fs: Fs, dir: &Path) {
                 let found = (report.bytes(), report.ended());
                 assert_eq!(found, (len as u64, Ended::Eof), "{what}");
                 let expected = match len {
-                    0 => ground,
-                    _ => written_over(&ground, place, &bytes),
+                    0 => old,
+                    _ => written_over(&old, offset, &bytes),
                 };
                 assert_same(&contents(&plain), &expected, &what);
-                let end = if by_offset { 0 } else { place + len };
+                let end = if by_offset { 0 } else { offset + len };
                 assert_eq!(cursor(&sink), end as u64, "{what}");
-                if from != From::Pipe {
-                    assert_eq!(cursor(&source), (odd + len) as u64, "{what}");
+                if from != SourceType::Pipe {
+                    assert_eq!(cursor(&source), (source_start + len) as u64, "{what}");
                 }
                 assert_eq!(rustix::fs::fcntl_getfl(&sink), Ok(flags), "{what}");
             }
@@ -135,53 +137,53 @@ fn moves_from(from: From, fs: Fs, dir: &Path) {
 }
 
 #[test]
-fn a_direct_sink_on_ext4_takes_any_length_at_any_place() {
+fn a_direct_sink_on_ext4_takes_any_length_at_any_offset() {
     moves_to_a_direct_sink(Fs::Ext4);
 }
 
 #[test]
-fn a_direct_sink_on_xfs_takes_any_length_at_any_place() {
+fn a_direct_sink_on_xfs_takes_any_length_at_any_offset() {
     moves_to_a_direct_sink(Fs::Xfs);
 }
 
 #[test]
-fn a_direct_sink_on_btrfs_takes_any_length_at_any_place() {
+fn a_direct_sink_on_btrfs_takes_any_length_at_any_offset() {
     moves_to_a_direct_sink(Fs::Btrfs);
 }
 
 #[test]
-fn a_direct_sink_on_tmpfs_takes_any_length_at_any_place() {
+fn a_direct_sink_on_tmpfs_takes_any_length_at_any_offset() {
     moves_to_a_direct_sink(Fs::Tmpfs);
 }
 
 #[test]
-fn a_direct_source_is_read_from_any_place_to_any_limit() {
+fn a_direct_source_is_read_from_any_offset_to_any_limit() {
     let bytes = pattern((1 << 20) + 777);
     for fs in Fs::ALL {
         let Some(dir) = fs.dir() else {
             continue;
         };
         let plain = file_in(&dir, &bytes);
-        for place in PLACES {
+        for offset in OFFSETS {
             for limit in [1, 511, 4096, 5000, 300_001, u64::MAX] {
                 for by_offset in [false, true] {
-                    let what = format!("{fs:?}, {limit} bytes from {place}, {by_offset}");
+                    let what = format!("{fs:?}, {limit} bytes from {offset}, {by_offset}");
                     let source = reopen(&plain, DIRECT);
                     let sink = file(b"");
                     let mut transfer = Transfer::new(&source, &sink).limit(limit);
                     if by_offset {
-                        transfer = transfer.source_offset(place as u64);
+                        transfer = transfer.source_offset(offset as u64);
                     } else {
-                        set_cursor(&source, place as u64);
+                        set_cursor(&source, offset as u64);
                     }
                     let report = transfer
                         .run()
                         .unwrap_or_else(|error| panic!("{what}: {error:#}"));
-                    let n = limit.min((bytes.len() - place) as u64);
+                    let n = limit.min((bytes.len() - offset) as u64);
                     assert_eq!(report.bytes(), n, "{what}");
                     let n = usize::try_from(n).unwrap();
-                    assert_same(&contents(&sink), &bytes[place..place + n], &what);
-                    let end = if by_offset { 0 } else { place + n };
+                    assert_same(&contents(&sink), &bytes[offset..offset + n], &what);
+                    let end = if by_offset { 0 } else { offset + n };
                     assert_eq!(cursor(&source), end as u64, "{what}");
                 }
             }
@@ -189,7 +191,7 @@ fn a_direct_source_is_read_from_any_place_to_any_limit() {
     }
 }
 
-/// Each of them begins where the one before has ended, and none at a block.
+/// Each transfer begins where the one before ended, also within a block.
 #[test]
 fn transfers_to_one_direct_sink_go_on_where_the_last_one_ended() {
     let bytes = pattern(100_000);
@@ -219,22 +221,22 @@ fn transfers_to_one_direct_sink_go_on_where_the_last_one_ended() {
 }
 
 #[test]
-fn a_direct_block_device_takes_any_length_at_any_place() {
+fn a_direct_block_device_takes_any_length_at_any_offset() {
     let Some(device) = Device::ForSink.get() else {
         return;
     };
     let device = device.lock().unwrap();
-    let ground = ground(3 << 20);
+    let old = old_bytes(3 << 20);
     for len in LENGTHS {
-        for place in PLACES {
+        for offset in OFFSETS {
             for from_pipe in [false, true] {
-                let what = format!("{len} bytes to {place}, {from_pipe}");
-                device.write_all_at(&ground, 0).unwrap();
+                let what = format!("{len} bytes to {offset}, {from_pipe}");
+                device.write_all_at(&old, 0).unwrap();
                 let sink = reopen(&*device, DIRECT);
-                set_cursor(&sink, place as u64);
+                set_cursor(&sink, offset as u64);
                 let bytes = pattern(len);
                 let source = if from_pipe {
-                    oddly(&bytes)
+                    pipe_with_odd_pieces(&bytes)
                 } else {
                     reopen(&file(&bytes), OFlags::RDONLY)
                 };
@@ -243,17 +245,17 @@ fn a_direct_block_device_takes_any_length_at_any_place() {
                     .run()
                     .unwrap_or_else(|error| panic!("{what}: {error:#}\n{}", error.report()));
                 assert_eq!(report.bytes(), len as u64, "{what}");
-                assert_eq!(cursor(&sink), (place + len) as u64, "{what}");
-                let mut found = vec![0; ground.len()];
+                assert_eq!(cursor(&sink), (offset + len) as u64, "{what}");
+                let mut found = vec![0; old.len()];
                 device.read_exact_at(&mut found, 0).unwrap();
-                assert_same(&found, &written_over(&ground, place, &bytes), &what);
+                assert_same(&found, &written_over(&old, offset, &bytes), &what);
             }
         }
     }
 }
 
 #[test]
-fn what_a_full_direct_device_does_not_take_is_handed_back() {
+fn bytes_that_a_full_direct_device_does_not_take_are_handed_back() {
     let Some(device) = Device::ForSink.get() else {
         return;
     };
@@ -261,26 +263,27 @@ fn what_a_full_direct_device_does_not_take_is_handed_back() {
     let bytes = pattern(300_000);
     for room in [0, 1, 100, 4096, 10_000, 200_001] {
         let sink = reopen(&*device, DIRECT);
-        let place = (8 << 20) - room;
-        set_cursor(&sink, place);
-        let source = oddly(&bytes);
+        let offset = DEVICE_LEN - room;
+        set_cursor(&sink, offset);
+        let source = pipe_with_odd_pieces(&bytes);
         let error = Transfer::new(&source, &sink).run().unwrap_err();
         let what = format!("room for {room}: {error:#}");
         assert_eq!(error.side(), Side::Sink, "{what}");
         assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{what}");
         assert_eq!(error.bytes(), room, "{what}");
-        assert_eq!(cursor(&sink), 8 << 20, "{what}");
+        assert_eq!(cursor(&sink), DEVICE_LEN, "{what}");
         let n = usize::try_from(room).unwrap();
         let mut found = vec![0; n];
-        device.read_exact_at(&mut found, place).unwrap();
+        device.read_exact_at(&mut found, offset).unwrap();
         let rest = [error.undelivered(), &read_to_end(&source)].concat();
         assert_same(&[found, rest].concat(), &bytes, &what);
     }
 }
 
-/// Less than a block waits in the buffer; nobody has to wait with it.
+/// The buffer holds an incomplete block; the observer is called nevertheless, and can stop the
+/// transfer.
 #[test]
-fn a_tick_comes_while_a_block_is_gathered_and_what_was_gathered_is_handed_back() {
+fn ticks_continue_while_a_block_is_incomplete_and_a_stop_hands_it_back() {
     let Some(dir) = Fs::Ext4.dir() else {
         return;
     };
@@ -316,7 +319,7 @@ fn no_more_is_taken_from_a_pipe_than_the_limit_says() {
     for limit in [1, 4095, 4096, 4097, 12_345] {
         let plain = file_in(&dir, b"");
         let sink = reopen(&plain, DIRECT);
-        let source = oddly(&bytes);
+        let source = pipe_with_odd_pieces(&bytes);
         let report = Transfer::new(&source, &sink).limit(limit).run().unwrap();
         assert_eq!((report.bytes(), report.ended()), (limit, Ended::Limit));
         let (given, kept) = bytes.split_at(usize::try_from(limit).unwrap());
@@ -325,7 +328,7 @@ fn no_more_is_taken_from_a_pipe_than_the_limit_says() {
     }
 }
 
-/// What waits for its block is in flight all the time, and the rate is kept all the same.
+/// Bytes that wait for a whole block are in flight all the time; the rate is kept nevertheless.
 #[test]
 fn a_direct_sink_keeps_to_the_rate() {
     let Some(dir) = Fs::Ext4.dir() else {
@@ -334,7 +337,7 @@ fn a_direct_sink_keeps_to_the_rate() {
     let bytes = pattern(1_000_001);
     let plain = file_in(&dir, b"");
     let sink = reopen(&plain, DIRECT);
-    let source = oddly(&bytes);
+    let source = pipe_with_odd_pieces(&bytes);
     let start = Instant::now();
     let transfer = Transfer::new(&source, &sink).rate_limit(2_000_000);
     assert_eq!(transfer.run().unwrap().bytes(), bytes.len() as u64);
@@ -344,7 +347,7 @@ fn a_direct_sink_keeps_to_the_rate() {
 }
 
 #[test]
-fn several_direct_sinks_take_what_comes() {
+fn several_direct_sinks_take_any_length() {
     let bytes = pattern(300_001);
     for fs in Fs::ALL {
         let Some(dir) = fs.dir() else {
@@ -353,7 +356,7 @@ fn several_direct_sinks_take_what_comes() {
         for from_pipe in [false, true] {
             let what = format!("{fs:?}, {from_pipe}");
             let source = if from_pipe {
-                oddly(&bytes)
+                pipe_with_odd_pieces(&bytes)
             } else {
                 let source = reopen(&file_in(&dir, &[&[7; 5], &bytes[..]].concat()), DIRECT);
                 set_cursor(&source, 5);

@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use zcopy::{Ended, OnSinkError, Report, Side, Strategy, Transfer};
 
-use super::{Kind, Taker, own_process::is_own_process, strategies_of, to_all, unless_refused};
+use super::{Kind, TestSink, own_process::is_own_process, strategies_of, to_all, unless_refused};
 use crate::endpoints::{Source, SourceKind, full, null, pipe};
 use crate::every_pair::LARGE;
 use crate::files::{assert_same, contents, file, pattern, reopen};
@@ -48,11 +48,11 @@ fn a_break_after_any_step_leaves_everything_accounted_for() {
         ] {
             for (steps, ticks) in [(1, false), (2, false), (1, true), (5, true)] {
                 let what = format!("{from:?} to {kinds:?}, {steps}, {ticks}");
-                let takers: Option<Vec<_>> = kinds.into_iter().map(Taker::new).collect();
+                let takers: Option<Vec<_>> = kinds.into_iter().map(TestSink::new).collect();
                 let (Some(source), Some(takers)) = (Source::new(from, &bytes), takers) else {
                     continue;
                 };
-                let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+                let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
                 let mut seen = Vec::new();
                 let transfer = to_all(&source.fd, &fds).observe(|progress| {
                     seen.push(progress.bytes());
@@ -166,7 +166,7 @@ fn a_watched_reader_that_goes_while_it_is_waited_for_is_not_waited_for_any_more(
             let (reader, sink) = pipe();
             let reader = RefCell::new(Some(reader));
             let n_waits = Cell::new(0);
-            let (kept, also) = (file(b""), Taker::new(also).unwrap());
+            let (kept, also) = (file(b""), TestSink::new(also).unwrap());
             let keeping = reopen(&kept, OFlags::WRONLY);
             let transfer = to_all(&source.fd, &[&keeping, &sink, also.fd()])
                 .grow_pipes(false)

@@ -1,5 +1,4 @@
-//! Ends that ask for something particular: aligned memory, whole blocks, or a poll though they are
-//! files.
+//! Files that need aligned memory, whole blocks, or a poll.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -16,23 +15,29 @@ use crate::skip::{is_root, skip};
 const DIRECT: OFlags = OFlags::DIRECT.union(OFlags::RDWR);
 
 #[test]
-fn a_direct_sink_gets_aligned_memory_wherever_it_stands() {
+fn a_direct_sink_gets_aligned_memory_at_every_position() {
     let Some(dir) = Fs::Ext4.dir() else {
         return;
     };
-    // Written to because it is short; whole blocks, because a direct sink takes no others.
+    // The transfer is short, so that it is written; it has whole blocks, as a direct sink needs.
     let bytes = pattern(16 << 10);
-    for place in [0, 1, 2] {
+    for direct_index in [0, 1, 2] {
         let source = file(&bytes);
         set_cursor(&source, 0);
         let files = [file_in(&dir, b""), file_in(&dir, b""), file_in(&dir, b"")];
-        let mode = |it| if it == place { DIRECT } else { OFlags::RDWR };
+        let mode = |it| {
+            if it == direct_index {
+                DIRECT
+            } else {
+                OFlags::RDWR
+            }
+        };
         let sinks = [0, 1, 2].map(|it| reopen(&files[it], mode(it)));
         let report = Transfer::new(&source, &sinks[0])
             .also_to(&sinks[1])
             .also_to(&sinks[2])
             .run()
-            .unwrap_or_else(|error| panic!("direct at {place}: {error:#}"));
+            .unwrap_or_else(|error| panic!("direct at {direct_index}: {error:#}"));
         assert_eq!(report.strategy(), Strategy::Buffered);
         for file in &files {
             assert_same(&contents(file), &bytes, "each has everything");

@@ -1,4 +1,4 @@
-//! Every kind of source to sets of mixed sinks, of every length at which something changes.
+//! Every kind of source to sets of different sinks, at every length where something changes.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::io::ioctl_fionbio;
 use zcopy::{Candidate, Ended, OnSinkError, Report, Strategy};
 
-use super::{Kind, Taker, strategies_of, to_all};
+use super::{Kind, TestSink, strategies_of, to_all};
 use crate::endpoints::{Source, SourceKind};
 use crate::every_pair::LENGTHS;
 use crate::files::{assert_same, pattern};
@@ -27,7 +27,7 @@ const SPLICED: [Kind; 9] = [
     Kind::Tmpfs,
 ];
 
-/// Sinks of which some must be written to, and one always fails.
+/// Sinks of which some must be written to and one always fails.
 const MIXED: [Kind; 11] = [
     Kind::Append,
     Kind::Pipe,
@@ -49,7 +49,7 @@ fn sinks_with_further(n_further: usize) -> Vec<Kind> {
     } else {
         &MIXED[..]
     };
-    // Each number begins with another sink.
+    // Each number begins the set with another sink.
     let kinds = kinds.iter().cycle().skip(n_further * 3);
     kinds.take(n_further + 1).copied().collect()
 }
@@ -59,12 +59,12 @@ fn to_every_set_of_sinks(from: SourceKind) {
         let kinds = sinks_with_further(n_further);
         for len in LENGTHS {
             if len < 32_000 {
-                arrives_everywhere(from, &kinds, len, false);
-                arrives_everywhere(from, &kinds, len, true);
+                assert_arrives_everywhere(from, &kinds, len, false);
+                assert_arrives_everywhere(from, &kinds, len, true);
             } else {
                 // Long transfers take time: each set makes them either with or without a tick.
                 let ticks = n_further % 4 < 2;
-                arrives_everywhere(from, &kinds, len, ticks);
+                assert_arrives_everywhere(from, &kinds, len, ticks);
             }
         }
     }
@@ -91,16 +91,16 @@ every_source! {
     out_of_proc_version: SourceKind::ProcVersion;
 }
 
-/// The strategy of each sink, without the choice of the sink that consumes the source's bytes.
+/// The strategy of each sink, before one sink is chosen to consume the bytes of the source.
 ///
 /// The table repeats what the kernel offers, so that a test fails if the plan changes.
 fn shared_strategies(from: SourceKind, kinds: &[Kind], len: usize) -> Vec<Strategy> {
     use SourceKind as S;
     let is_small_file = matches!(from, S::Regular(_)) && len <= 32 << 10;
-    // The tests limit a terminal, so that its transfer is known to be small.
+    // A terminal has a limit in these tests, so that its transfer is known to be small.
     let cannot_be_shared = matches!(from, S::UnixSeqpacket | S::Terminal | S::ProcVersion);
-    // Where one sink must be written to, the bytes are in memory, and sharing them with
-    // `/dev/null` alone gains nothing.
+    // If one sink must be written to, the bytes are in memory, and sharing them with `/dev/null`
+    // alone gains nothing.
     let must_write = kinds.iter().any(|kind| kind.must_be_written_to());
     let gains_by_sharing = |kind: &Kind| !kind.must_be_written_to() && *kind != Kind::Null;
     let gains_nothing = must_write && !kinds.iter().any(gains_by_sharing);
@@ -147,7 +147,7 @@ fn expected_strategies(
 }
 
 /// Moves `len` bytes to sinks of these kinds, with or without a tick.
-fn arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks: bool) {
+fn assert_arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks: bool) {
     let what = format!("{from:?} to {kinds:?}, {len} bytes, {ticks}");
     let bytes = if from.has_own_bytes() {
         std::fs::read("/proc/version").unwrap()
@@ -160,9 +160,9 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks: bool)
     if from == SourceKind::Fifo {
         ioctl_fionbio(&source.fd, true).unwrap();
     }
-    let takers: Option<Vec<_>> = kinds.iter().copied().map(Taker::new).collect();
+    let takers: Option<Vec<_>> = kinds.iter().copied().map(TestSink::new).collect();
     let Some(takers) = takers else { return };
-    let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+    let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
     let mut transfer = to_all(&source.fd, &fds)
         .on_sink_error(OnSinkError::Detach)
         .maybe_limit(source.limit);
@@ -188,7 +188,7 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks: bool)
     // `/dev/full` fails at the first byte.
     let survives = |kind| kind != Kind::Full || n_bytes == 0;
     let expected = expected_strategies(from, kinds, len, survives);
-    assert_found(from, kinds, expected, survives, &report, &what);
+    assert_strategies(from, kinds, expected, survives, &report, &what);
 
     for (index, taker) in takers.into_iter().enumerate() {
         let sink = &report.sinks()[index];
@@ -210,7 +210,7 @@ fn arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks: bool)
 
 /// Asserts that each sink was served by the expected strategy, or by what takes its place where a
 /// filter refuses a call.
-fn assert_found(
+fn assert_strategies(
     from: SourceKind,
     kinds: &[Kind],
     mut expected: Vec<Strategy>,

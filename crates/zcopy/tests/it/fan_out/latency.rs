@@ -1,4 +1,4 @@
-//! Small things arrive at once: nothing waits until there is more.
+//! Few bytes arrive at once: the transfer does not wait for more.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::to_all;
 use crate::endpoints::{pipe, unix};
 use crate::files::{appending, contents, file, write_all};
 
-/// The next byte is written when the one before has arrived everywhere.
+/// Writes each byte after the one before has arrived everywhere.
 fn each_byte_arrives_before_the_next(with_file: bool, by_socket: bool) {
     let (source, writer) = if by_socket {
         unix(SocketType::STREAM)

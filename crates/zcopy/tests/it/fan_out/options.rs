@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use rustix::pipe::fcntl_setpipe_size;
 use zcopy::{Cache, Ended, OnSinkError, Reflink, Side, Sparse, Strategy, Transfer};
 
-use super::{Kind, Taker, strategies_of, to_all};
+use super::{Kind, TestSink, strategies_of, to_all};
 use crate::cache::cached;
 use crate::endpoints::{Source, SourceKind, null, pipe};
 use crate::files::{
@@ -41,11 +41,11 @@ fn assert_moves(
     for from in SOURCES {
         for kinds in SETS {
             let what = format!("{from:?} to {kinds:?}");
-            let takers: Option<Vec<_>> = kinds.into_iter().map(Taker::new).collect();
+            let takers: Option<Vec<_>> = kinds.into_iter().map(TestSink::new).collect();
             let (Some(source), Some(takers)) = (Source::new(from, bytes), takers) else {
                 return;
             };
-            let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+            let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
             let report = configure(to_all(&source.fd, &fds)).run().unwrap();
             assert_eq!(report.bytes(), expected.len() as u64, "{what}: {report}");
             if let Some(strategy) = strategy {
@@ -110,8 +110,8 @@ fn who_inspects_sees_every_byte_once() {
     for from in SOURCES {
         for kinds in SETS {
             let mut seen = Vec::new();
-            let takers: Vec<_> = kinds.into_iter().filter_map(Taker::new).collect();
-            let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+            let takers: Vec<_> = kinds.into_iter().filter_map(TestSink::new).collect();
+            let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
             let Some(source) = Source::new(from, &bytes) else {
                 return;
             };
@@ -292,9 +292,9 @@ fn tee_is_used_if_it_is_asked_for_however_little_there_is() {
             _ => pattern(1000),
         };
         let kinds = [Kind::Pipe, Kind::File, Kind::TinySocket];
-        let takers = kinds.map(|kind| Taker::new(kind).unwrap());
+        let takers = kinds.map(|kind| TestSink::new(kind).unwrap());
         let source = Source::new(from, &bytes).unwrap();
-        let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+        let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
         let transfer = to_all(&source.fd, &fds).strategy(Strategy::Tee);
         let report = match from {
             SourceKind::ProcVersion => transfer.run().unwrap(),

@@ -26,12 +26,16 @@ pub(super) fn is_own_process(test: &str, prepare: impl FnOnce(&mut Command)) -> 
         .stdin(Stdio::null());
     prepare(&mut shell);
     let output = shell.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}{errors}", output.status);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("1 passed"),
-        "{test} is the name of a test: {said}"
+        output.status.success(),
+        "{}: {stdout}{stderr}",
+        output.status
+    );
+    assert!(
+        stdout.contains("1 passed"),
+        "{test} is the name of a test: {stdout}"
     );
     false
 }

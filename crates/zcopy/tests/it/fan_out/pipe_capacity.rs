@@ -1,4 +1,4 @@
-//! Sinks that are pipes: pipes that are too small or too few, and one pipe named several times.
+//! Pipes as sinks: pipes that are too small or too few, and one pipe named several times.
 
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;
@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zcopy::Strategy;
 
 use super::own_process::is_own_process;
-use super::{Kind, Taker, strategies_of, to_all, unless_refused};
+use super::{Kind, TestSink, strategies_of, to_all, unless_refused};
 use crate::child_process::fill_pipes;
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
 use crate::files::{assert_same, pattern};
@@ -19,23 +19,28 @@ use crate::skip::is_root;
 
 const LEN: usize = (1 << 20) + 7;
 
-/// Moves [`LEN`] bytes to each of these sinks and returns how each was served.
+/// Moves [`LEN`] bytes to each of these sinks and returns the strategy of each.
 fn strategies_to(from: SourceKind, kinds: &[Kind]) -> Vec<Strategy> {
     let bytes = pattern(LEN);
     let source = Source::new(from, &bytes).unwrap();
     if matches!(from, SourceKind::Pipe) && kinds.contains(&Kind::OneSlot) {
-        // What lies in more slots cannot move into one.
+        // Bytes in many slots cannot move into one slot at once, so give the source one slot too.
         let _ = fcntl_setpipe_size(&source.fd, 4096);
     }
     let takers: Vec<_> = kinds
         .iter()
-        .map(|kind| Taker::new(*kind).unwrap())
+        .map(|kind| TestSink::new(*kind).unwrap())
         .collect();
-    arrives(&source, takers, &bytes, &format!("{from:?} to {kinds:?}"))
+    assert_arrives(&source, takers, &bytes, &format!("{from:?} to {kinds:?}"))
 }
 
-fn arrives(source: &Source, takers: Vec<Taker>, bytes: &[u8], what: &str) -> Vec<Strategy> {
-    let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+fn assert_arrives(
+    source: &Source,
+    takers: Vec<TestSink>,
+    bytes: &[u8],
+    what: &str,
+) -> Vec<Strategy> {
+    let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
     let report = to_all(&source.fd, &fds).grow_pipes(false).run().unwrap();
     assert_eq!(report.bytes(), bytes.len() as u64, "{what}: {report}");
     for (taker, sink) in takers.into_iter().zip(report.sinks()) {
@@ -48,7 +53,7 @@ fn arrives(source: &Source, takers: Vec<Taker>, bytes: &[u8], what: &str) -> Vec
 }
 
 const MIXED: [Kind; 4] = [Kind::Pipe, Kind::Tcp, Kind::Pipe, Kind::TinySocket];
-/// Without private pipes.
+/// The strategies if there are no private pipes.
 const ALTERNATING: [Strategy; 4] = [
     Strategy::Tee,
     Strategy::Buffered,
@@ -77,19 +82,22 @@ fn may_be_nobody() -> bool {
     rustix::process::geteuid().as_raw() == 65534 || is_root()
 }
 
-/// Its new pipes have two slots at most, which is not worth the calls: no private ones are used,
-/// and those that are there are shared with all the same.
+/// New pipes of this user have two slots at most, which are not worth the calls: no private pipes
+/// are used.
 #[test]
-fn a_user_over_the_budget_for_pipes() {
+fn a_user_over_the_pipe_budget_writes_to_every_sink() {
     let as_nobody = |command: &mut Command| {
         command.uid(65534);
     };
     if !may_be_nobody()
-        || !is_own_process("pipe_capacity::a_user_over_the_budget_for_pipes", as_nobody)
+        || !is_own_process(
+            "pipe_capacity::a_user_over_the_pipe_budget_writes_to_every_sink",
+            as_nobody,
+        )
     {
         return;
     }
-    // This one is made, and filled, while there is room.
+    // Make and fill this pipe while the budget lasts.
     let bytes = pattern(LEN);
     let source = Source::new(SourceKind::Pipe, &bytes).unwrap();
     let _budget = fill_pipes();
@@ -102,18 +110,18 @@ fn a_user_over_the_budget_for_pipes() {
             "{from:?}"
         );
     }
-    let takers = MIXED.into_iter().filter_map(Taker::new).collect();
-    let strategies = arrives(&source, takers, &bytes, "out of a pipe");
+    let takers = MIXED.into_iter().filter_map(TestSink::new).collect();
+    let strategies = assert_arrives(&source, takers, &bytes, "out of a pipe");
     assert_eq!(strategies, [Strategy::Buffered; 4]);
 }
 
-/// Lets this process open descriptors for so many more pipes.
+/// Lets this process open `n` more pipes. Returns the limit from before.
 fn allow_pipes(n: usize) -> Rlimit {
     let before = getrlimit(Resource::Nofile);
     let pipes: Vec<_> = (0..n).map(|_| pipe()).collect();
     let used = pipes.iter().flat_map(|(reader, writer)| [reader, writer]);
     let next = std::fs::File::open("/dev/null").unwrap();
-    // Each takes the lowest number that is free, so that all below the highest are used.
+    // Each descriptor takes the lowest free number, so that all numbers below the highest are used.
     let highest = used.map(AsRawFd::as_raw_fd).max();
     let end = highest.map_or(next.as_raw_fd(), |highest| highest + 1);
     let limited = Rlimit {
@@ -131,8 +139,9 @@ fn without_descriptors_for_pipes_sinks_are_written_to() {
         return;
     }
     let bytes = pattern(LEN);
-    // The bytes wait in a private pipe. One socket would have a pipe too; if it cannot, and is
-    // written to, the other no longer takes the bytes out, and would have one as well.
+    // One private pipe holds the bytes of the source, and the first socket needs a second one.
+    // Without it this socket is written to; the last socket can then not consume the bytes, and
+    // would need a pipe too.
     let expected = [
         (SourceKind::Memfd, 0, [Strategy::Buffered; 4]),
         (SourceKind::Memfd, 1, ALTERNATING),
@@ -144,17 +153,17 @@ fn without_descriptors_for_pipes_sinks_are_written_to() {
     for (from, n_pipes, expected) in expected {
         let what = format!("{from:?} and {n_pipes} pipes");
         let source = Source::new(from, &bytes).unwrap();
-        let takers: Vec<_> = MIXED.into_iter().filter_map(Taker::new).collect();
+        let takers: Vec<_> = MIXED.into_iter().filter_map(TestSink::new).collect();
         let before = allow_pipes(n_pipes);
-        let strategies = arrives(&source, takers, &bytes, &what);
+        let strategies = assert_arrives(&source, takers, &bytes, &what);
         setrlimit(Resource::Nofile, before).unwrap();
         assert_eq!(strategies, unless_refused(expected), "{what}");
     }
 }
 
-/// Each time it is named it is given every byte; how they lie there is nobody's business.
+/// A pipe that is named three times gets every byte three times, in any mixture.
 #[test]
-fn the_same_pipe_is_given_everything_as_often_as_it_is_named() {
+fn a_pipe_that_is_named_several_times_gets_every_byte_as_often() {
     let bytes = pattern(LEN);
     let count = |bytes: &[u8]| {
         let mut counts = HashMap::new();

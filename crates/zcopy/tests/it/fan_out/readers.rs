@@ -8,7 +8,7 @@ use rustix::net::SocketType;
 use zcopy::{Ended, OnSinkError, Side, Transfer};
 
 use super::own_process::{self, is_own_process};
-use super::{Kind, Taker, to_all};
+use super::{Kind, TestSink, to_all};
 use crate::endpoints::{null, pipe, unix};
 use crate::files::{read_to_end, write_all};
 use crate::skip::has_program;
@@ -139,9 +139,9 @@ fn an_observer_ends_the_wait_for_an_idle_source() {
     for source in [source, other_source] {
         let takers: Vec<_> = [Kind::Pipe, Kind::Append]
             .into_iter()
-            .filter_map(Taker::new)
+            .filter_map(TestSink::new)
             .collect();
-        let fds: Vec<_> = takers.iter().map(Taker::fd).collect();
+        let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
         let mut blocked = None;
         let report = to_all(&source, &fds)
             .tick(Duration::from_millis(1))
@@ -167,7 +167,7 @@ fn an_observer_ends_the_wait_for_a_full_sink() {
             let feeder = std::thread::spawn(move || {
                 std::io::copy(&mut &zeros, &mut std::fs::File::from(writer))
             });
-            let taker = Taker::new(kind).unwrap();
+            let taker = TestSink::new(kind).unwrap();
             let report = to_all(&source, &[&full, taker.fd()])
                 .tick(Duration::from_millis(1))
                 .observe(|progress| match progress.blocked() {

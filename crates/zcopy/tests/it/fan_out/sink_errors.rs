@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use zcopy::{Ended, OnSinkError, Report, Side, Strategy};
 
 use super::own_process::is_own_process;
-use super::{Kind, Taker, to_all};
+use super::{Kind, TestSink, to_all};
 use crate::endpoints::{Source, SourceKind, full, pipe, tcp};
 use crate::files::{appending, assert_same, contents, file_in, pattern, reopen};
 use crate::mounts::{Fs, loop_mount, mount_tmpfs};
@@ -234,11 +234,11 @@ impl Case {
             return;
         };
         let doomed = self.victim.prepare(self.takes);
-        let others = self.role.others().into_iter().map(Taker::new);
+        let others = self.role.others().into_iter().map(TestSink::new);
         let Some(others) = others.collect::<Option<Vec<_>>>() else {
             return;
         };
-        let mut fds: Vec<_> = others.iter().map(Taker::fd).collect();
+        let mut fds: Vec<_> = others.iter().map(TestSink::fd).collect();
         fds.insert(self.index, doomed.fd());
         let mut transfer = to_all(&source.fd, &fds)
             .grow_pipes(false)

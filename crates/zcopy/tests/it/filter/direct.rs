@@ -1,9 +1,9 @@
-//! Ends that are open with `O_DIRECT`.
+//! Descriptors that are open with `O_DIRECT`.
 
 use rustix::fs::OFlags;
 use zcopy::FilterTransfer;
 
-use super::{LARGE, Quote, quoted};
+use super::{LARGE, QuoteLines, quoted};
 use crate::files::{assert_same, contents, cursor, file_in, pattern, reopen, set_cursor};
 use crate::mounts::Fs;
 
@@ -18,7 +18,7 @@ fn a_direct_source_is_read_wherever_its_cursor_is() {
         let source = reopen(&file, OFlags::RDONLY | OFlags::DIRECT);
         set_cursor(&source, start as u64);
         let sink = file_in(&dir, b"");
-        let mut filter = FilterTransfer::new(&sink, Quote::default());
+        let mut filter = FilterTransfer::new(&sink, QuoteLines::default());
         filter.run(&source).unwrap();
         filter.finish().unwrap();
         assert_eq!(cursor(&source), LARGE as u64);
@@ -28,7 +28,7 @@ fn a_direct_source_is_read_wherever_its_cursor_is() {
 }
 
 #[test]
-fn a_direct_sink_takes_any_length_at_any_place() {
+fn a_direct_sink_takes_any_length_at_any_offset() {
     let Some(dir) = Fs::Ext4.dir() else {
         return;
     };
@@ -38,7 +38,7 @@ fn a_direct_sink_takes_any_length_at_any_place() {
         let file = file_in(&dir, b"");
         let sink = reopen(&file, OFlags::WRONLY | OFlags::DIRECT);
         set_cursor(&sink, start);
-        let mut filter = FilterTransfer::new(&sink, Quote::default());
+        let mut filter = FilterTransfer::new(&sink, QuoteLines::default());
         filter.run(&source).unwrap();
         filter.finish().unwrap();
         let expected = quoted(&bytes);

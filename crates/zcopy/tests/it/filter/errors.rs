@@ -1,22 +1,22 @@
-//! Sinks that fail, sources that do, and filters that do not behave.
+//! Sinks and sources that fail, and filters that make no progress.
 
 use std::fs::File;
 
 use rustix::io::Errno;
 use zcopy::{FilterTransfer, Filtered, Input, Remaining, Side};
 
-use super::{Quote, toggle, toggled};
+use super::{QuoteLines, toggle, toggled};
 use crate::child_process::Child;
 use crate::endpoints::{Source, SourceKind, full};
 use crate::files::{assert_same, contents, cursor, file, file_in, pattern, read_to_end};
 use crate::mounts::Fs;
 
 #[test]
-fn a_full_device_takes_nothing_and_what_was_made_is_handed_back() {
+fn a_full_device_takes_nothing_and_filtered_bytes_are_handed_back() {
     let full = full();
     for kind in [SourceKind::Memfd, SourceKind::Pipe, SourceKind::UnixStream] {
         let source = Source::new(kind, b"one\ntwo\nthree").unwrap();
-        let mut filter = FilterTransfer::new(&full, Quote::default());
+        let mut filter = FilterTransfer::new(&full, QuoteLines::default());
         let error = filter.run(&source.fd).unwrap_err();
         assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
         assert_eq!(error.undelivered(), b"> one\n> two\n");
@@ -47,17 +47,17 @@ fn a_file_size_limit_is_reached_to_the_byte() {
     let errno = Errno::FBIG.raw_os_error();
     assert_eq!(told.outcome, Err(("sink".to_owned(), errno)));
     assert_eq!(told.bytes, LIMIT);
-    let made = [contents(&sink), told.undelivered].concat();
-    let taken = usize::try_from(cursor(&source)).unwrap();
-    assert_same(&made, &toggled(&bytes[..taken]), "a limit");
+    let filtered = [contents(&sink), told.undelivered].concat();
+    let consumed = usize::try_from(cursor(&source)).unwrap();
+    assert_same(&filtered, &toggled(&bytes[..consumed]), "a limit");
 }
 
 /// The first page of `/proc/self/mem` cannot be read.
 #[test]
-fn after_a_source_that_fails_comes_the_next() {
+fn the_next_source_is_filtered_after_one_that_fails() {
     let bad = File::open("/proc/self/mem").unwrap();
     let sink = file(b"");
-    let mut filter = FilterTransfer::new(&sink, Quote::default());
+    let mut filter = FilterTransfer::new(&sink, QuoteLines::default());
     filter.run(&file(b"one\ntw")).unwrap();
     let error = filter.run(&bad).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
@@ -68,7 +68,7 @@ fn after_a_source_that_fails_comes_the_next() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_read() {
+fn descriptors_that_cannot_serve_are_refused_before_anything_is_read() {
     let (root, null) = (File::open("/").unwrap(), File::open("/dev/null").unwrap());
     let sink = file(b"");
     let mut filter = FilterTransfer::new(&sink, toggle);
@@ -92,36 +92,37 @@ fn what_cannot_be_is_refused_before_anything_is_read() {
 }
 
 #[test]
-fn a_line_without_an_end_is_told_to_be_too_long() {
+fn a_filter_is_told_when_a_line_fills_the_buffer() {
     let source = Source::new(SourceKind::Pipe, &pattern(300_000)).unwrap();
     let sink = file(b"");
-    let mut told = Vec::new();
-    let mut filter_transfer = FilterTransfer::new(&sink, |input: Input<'_>, room: &mut [u8]| {
-        told.push((input.remaining, input.bytes.len()));
+    let mut inputs = Vec::new();
+    let mut filter_transfer = FilterTransfer::new(&sink, |input: Input<'_>, output: &mut [u8]| {
+        inputs.push((input.remaining, input.bytes.len()));
         match input.remaining {
             Remaining::More => Filtered::NEED_MORE,
-            _ => toggle(input, room),
+            _ => toggle(input, output),
         }
     });
     filter_transfer.run(&source.fd).unwrap();
     filter_transfer.finish().unwrap();
     assert_same(&contents(&sink), &toggled(&pattern(300_000)), "one line");
-    let full: Vec<_> = told
+    let full: Vec<_> = inputs
         .iter()
         .filter(|(rest, _)| *rest == Remaining::Full)
         .collect();
     assert!(!full.is_empty());
-    assert!(full.iter().all(|(_, len)| *len >= 64 << 10), "{told:?}");
-    let asked = told.windows(2).filter(|two| two[1].0 == Remaining::Full);
+    assert!(full.iter().all(|(_, len)| *len >= 64 << 10), "{inputs:?}");
+    // Each full buffer was offered once before, as one that could still grow.
+    let offered_again = inputs.windows(2).filter(|two| two[1].0 == Remaining::Full);
     assert!(
-        asked
+        offered_again
             .into_iter()
             .all(|two| two[0] == (Remaining::More, two[1].1))
     );
 }
 
 #[test]
-fn a_filter_that_neither_takes_nor_makes_is_told_of() {
+fn a_filter_that_makes_no_progress_fails() {
     for len in [300_000, 3 << 20] {
         for kind in [SourceKind::Memfd, SourceKind::Pipe] {
             let bytes = pattern(len);

@@ -1,17 +1,17 @@
-//! Long files, which a thread of its own reads ahead.
+//! Long files, which a thread reads ahead.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use zcopy::{FilterTransfer, Filtered, Input};
 
-use super::{Quote, quoted, toggle, toggled};
+use super::{QuoteLines, quoted, toggle, toggled};
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, full, null, pipe};
 use crate::files::{assert_same, contents, cursor, file_in, pattern, read_to_end, set_cursor};
 use crate::mounts::{Fs, mount_tmpfs};
 use crate::skip::skip;
 
-/// Read ahead for long.
+/// Long enough that the thread fills its buffers several times.
 const LONG: usize = (9 << 20) + 11;
 
 #[test]
@@ -33,7 +33,7 @@ fn a_long_file_is_read_from_its_cursor_to_its_end() {
             };
             set_cursor(&source.fd, start as u64);
             let sink = Sink::new(SinkKind::Memfd).unwrap();
-            let mut filter = FilterTransfer::new(&sink.fd, Quote::default());
+            let mut filter = FilterTransfer::new(&sink.fd, QuoteLines::default());
             filter.run(&source.fd).unwrap();
             filter.finish().unwrap();
             assert_eq!(cursor(&source.fd), LONG.max(start) as u64);
@@ -43,7 +43,7 @@ fn a_long_file_is_read_from_its_cursor_to_its_end() {
     }
 }
 
-/// By 256 KiB at once, which only the thread does.
+/// Only the thread reads 256 KiB at once; other reads are 64 KiB long.
 #[test]
 fn long_files_and_block_devices_are_read_ahead() {
     if std::thread::available_parallelism().unwrap().get() < 2 {
@@ -58,6 +58,7 @@ fn long_files_and_block_devices_are_read_ahead() {
     let device = Source::new(SourceKind::Block, b"");
     let file = Source::new(SourceKind::Memfd, &vec![0; 8 << 20]);
     for source in [device, file].into_iter().flatten() {
+        // 32 reads, 32 writes, and the read that finds the end.
         assert_eq!(calls(&source), (8 << 20, 32 + 32 + 1), "{:?}", source.kind);
     }
     let short = Source::new(SourceKind::Memfd, &vec![0; (1 << 20) - 1]).unwrap();
@@ -67,9 +68,10 @@ fn long_files_and_block_devices_are_read_ahead() {
     assert_eq!(calls(&nearly_read), (128 << 10, 2 + 2 + 1));
 }
 
-/// The source is where the filter has left it, however far it was read ahead.
+/// The cursor of the source ends behind the bytes that the filter consumed, not behind those read
+/// ahead.
 #[test]
-fn a_sink_that_fails_leaves_the_cursor_behind_what_was_taken() {
+fn a_sink_that_fails_leaves_the_cursor_behind_the_bytes_consumed() {
     let bytes = pattern(LONG);
     let mut sinks: Vec<(&str, File)> = Vec::new();
     sinks.push(("full", full().into()));
@@ -87,7 +89,7 @@ fn a_sink_that_fails_leaves_the_cursor_behind_what_was_taken() {
                 set_cursor(sink, 0);
             }
             let what = format!("{kind:?} to {name}");
-            let error = FilterTransfer::new(sink, Quote::default())
+            let error = FilterTransfer::new(sink, QuoteLines::default())
                 .run(&source.fd)
                 .unwrap_err();
             assert_eq!(error.side(), zcopy::Side::Sink, "{what}");
@@ -99,16 +101,16 @@ fn a_sink_that_fails_leaves_the_cursor_behind_what_was_taken() {
             };
             assert_eq!(error.bytes(), arrived.len() as u64, "{what}");
             assert!(*name != "tmpfs" || arrived.len() > 2 << 20, "{what}");
-            let made = [&arrived[..], error.undelivered()].concat();
-            let taken = usize::try_from(cursor(&source.fd)).unwrap();
-            assert_same(&made, &quoted(&bytes[..taken]), &what);
-            assert_eq!(bytes[taken - 1], b'\n', "{what}");
+            let filtered = [&arrived[..], error.undelivered()].concat();
+            let consumed = usize::try_from(cursor(&source.fd)).unwrap();
+            assert_same(&filtered, &quoted(&bytes[..consumed]), &what);
+            assert_eq!(bytes[consumed - 1], b'\n', "{what}");
         }
     }
 }
 
 #[test]
-fn a_reader_that_goes_away_leaves_the_cursor_behind_what_was_taken() {
+fn a_reader_that_closes_leaves_the_cursor_behind_the_bytes_consumed() {
     let bytes = pattern(LONG);
     for n in [1, 100_000, 3 << 20] {
         let source = Source::new(SourceKind::Memfd, &bytes).unwrap();
@@ -124,22 +126,26 @@ fn a_reader_that_goes_away_leaves_the_cursor_behind_what_was_taken() {
         assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
         let expected = toggled(&bytes);
         assert_same(&reader.join().unwrap(), &expected[..n], "the start");
-        let taken = usize::try_from(cursor(&source.fd)).unwrap();
+        let consumed = usize::try_from(cursor(&source.fd)).unwrap();
         let accepted = usize::try_from(error.bytes()).unwrap();
-        assert_same(error.undelivered(), &expected[accepted..taken], "the rest");
+        assert_same(
+            error.undelivered(),
+            &expected[accepted..consumed],
+            "the rest",
+        );
     }
 }
 
-/// What was given back is read again, and filtered as if nothing had happened.
+/// Bytes that were given back to the file are read and filtered again.
 #[test]
-fn after_a_failure_the_same_file_goes_on() {
+fn after_a_failure_the_same_file_can_be_continued() {
     let bytes = pattern(LONG);
     let source = Source::new(SourceKind::Memfd, &bytes).unwrap();
     let Some(root) = mount_tmpfs(3) else {
         return;
     };
     let sink = file_in(&root.dir(), b"");
-    let mut filter = FilterTransfer::new(&sink, Quote::default());
+    let mut filter = FilterTransfer::new(&sink, QuoteLines::default());
     let mut arrived = Vec::new();
     while let Err(error) = filter.run(&source.fd) {
         arrived.extend(contents(&sink));
@@ -153,22 +159,22 @@ fn after_a_failure_the_same_file_goes_on() {
 }
 
 #[test]
-fn a_filter_that_panics_ends_the_thread_and_the_panic_goes_on() {
+fn a_panic_of_the_filter_ends_the_thread_and_reaches_the_caller() {
     let bytes = pattern(LONG);
     let source = Source::new(SourceKind::Memfd, &bytes).unwrap();
     let null = null();
     let mut n_calls = 0;
-    let mut filter = FilterTransfer::new(&null, |input: Input<'_>, room: &mut [u8]| {
+    let mut filter = FilterTransfer::new(&null, |input: Input<'_>, output: &mut [u8]| {
         n_calls += 1;
         assert!(n_calls != 5, "enough");
-        toggle(input, room)
+        toggle(input, output)
     });
     let run = std::panic::AssertUnwindSafe(|| filter.run(&source.fd));
     let panic = std::panic::catch_unwind(run).unwrap_err();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"enough"));
     let stopped_at = cursor(&source.fd);
     assert!(stopped_at < LONG as u64);
-    // It can be used again, with what is left.
+    // The filter can be used again, with the rest of the file.
     let rest = filter.run(&source.fd).unwrap();
     assert!(rest.bytes() >= LONG as u64 - stopped_at);
 }
@@ -180,29 +186,29 @@ fn a_file_that_shrinks_ends_early() {
     let file = File::from(source.fd.try_clone().unwrap());
     let sink = Sink::new(SinkKind::Memfd).unwrap();
     let cut = 5 << 20;
-    let mut filter = FilterTransfer::new(&sink.fd, |input: Input<'_>, room: &mut [u8]| {
+    let mut filter = FilterTransfer::new(&sink.fd, |input: Input<'_>, output: &mut [u8]| {
         file.set_len(cut).unwrap();
-        toggle(input, room)
+        toggle(input, output)
     });
     let report = filter.run(&source.fd).unwrap();
     assert_eq!(report.bytes(), cut);
     drop(filter);
     let cut = usize::try_from(cut).unwrap();
     let arrived = sink.into_bytes(0).unwrap();
-    assert_same(&arrived, &toggled(&bytes[..cut]), "what was left");
+    assert_same(&arrived, &toggled(&bytes[..cut]), "up to the cut");
 }
 
 #[test]
-fn a_file_that_grows_is_read_to_where_it_ends_then() {
+fn a_file_that_grows_is_read_to_its_new_end() {
     let bytes = pattern(LONG);
     let source = Source::new(SourceKind::Memfd, &bytes[..LONG - 100_000]).unwrap();
     let file = File::from(source.fd.try_clone().unwrap());
     let (reader, sink) = pipe();
     let reader = std::thread::spawn(move || read_to_end(&reader));
-    let mut filter = FilterTransfer::new(&sink, |input: Input<'_>, room: &mut [u8]| {
+    let mut filter = FilterTransfer::new(&sink, |input: Input<'_>, output: &mut [u8]| {
         file.write_all_at(&bytes[LONG - 100_000..], (LONG - 100_000) as u64)
             .unwrap();
-        toggle(input, room)
+        toggle(input, output)
     });
     assert_eq!(filter.run(&source.fd).unwrap().bytes(), LONG as u64);
     drop(filter);
@@ -212,7 +218,7 @@ fn a_file_that_grows_is_read_to_where_it_ends_then() {
 }
 
 #[test]
-fn a_long_file_that_is_dropped_is_read_all_the_same() {
+fn a_long_file_is_read_even_if_the_filter_writes_nothing() {
     let source = Source::new(SourceKind::Memfd, &pattern(LONG)).unwrap();
     let null = null();
     let mut n = 0;

@@ -1,4 +1,4 @@
-//! The system calls and allocations of a rewriting.
+//! The system calls and allocations of a `FilterTransfer`.
 
 use allocation_counter::measure;
 use zcopy::{FilterTransfer, Filtered, Input, Remaining};
@@ -9,18 +9,19 @@ use crate::endpoints::{null, pipe};
 use crate::files::{assert_same, contents, file};
 use crate::skip::has_program;
 
-/// One line of so many zeros, none of which are on any disk, and its copy in `/dev/null`.
+/// Filters one line of this many zeros, all of them a hole, into `/dev/null`. Returns the number of
+/// allocations and the most bytes allocated at a time.
 fn allocated(bytes: u64) -> (u64, u64) {
     let line = file(b"");
     line.set_len(bytes).unwrap();
     let null = null();
     let info = measure(|| {
-        let whole = |input: Input<'_>, room: &mut [u8]| {
+        let whole = |input: Input<'_>, output: &mut [u8]| {
             if input.remaining == Remaining::More {
                 return Filtered::NEED_MORE;
             }
-            let n = input.bytes.len().min(room.len());
-            room[..n].copy_from_slice(&input.bytes[..n]);
+            let n = input.bytes.len().min(output.len());
+            output[..n].copy_from_slice(&input.bytes[..n]);
             Filtered {
                 consumed: n,
                 produced: n,
@@ -36,12 +37,12 @@ fn allocated(bytes: u64) -> (u64, u64) {
 #[test]
 fn a_line_of_2_gib_takes_no_more_memory_than_one_of_2_mib() {
     let ((few, _), (many, most)) = (allocated(2 << 20), allocated(2 << 30));
-    // Where one thread waits for the other it has to be written down, the first time.
+    // A thread that waits for the other allocates once.
     assert!(
         many < few + 8,
         "{few} allocations, and {many} for 1024 times the bytes"
     );
-    // Five input buffers of 324 KiB each, and the room for what is made.
+    // Five input buffers of 324 KiB each, and the output buffer.
     assert!(most < 2 << 20, "{most} bytes");
 }
 
@@ -64,7 +65,7 @@ fn a_stream_allocates_what_it_needs_once() {
 }
 
 #[test]
-fn a_small_file_costs_two_looks_at_each_end_a_read_a_write_and_a_read() {
+fn a_small_file_costs_two_queries_of_each_descriptor_a_read_a_write_and_a_read() {
     if !has_program("strace") {
         return;
     }
@@ -74,14 +75,14 @@ fn a_small_file_costs_two_looks_at_each_end_a_read_a_write_and_a_read() {
     let [from, to] = ends;
     let child = Child::traced_to(trace.path()).filtering();
     assert_eq!(child.run(from, to).unwrap().bytes, 12);
-    assert_same(&contents(&sink), &toggled(b"a small file"), "it");
+    assert_same(&contents(&sink), &toggled(b"a small file"), "the file");
     let mut calls = calls_between(trace.path());
-    // For an input buffer and for what is made, which serve every source that follows.
+    // The memory of the input and output buffers, which serve all sources that follow.
     let memory = ["mmap", "munmap", "brk"];
     let n_calls = calls.len();
     calls.retain(|call| !memory.contains(&call.as_str()));
     assert!(n_calls - calls.len() <= 4, "{n_calls}: {calls:?}");
-    let looks = calls.iter().take_while(|call| *call != "read").count();
-    assert!(looks <= 4, "{calls:?}");
-    assert_eq!(calls[looks..], ["read", "write", "read"]);
+    let n_queries = calls.iter().take_while(|call| *call != "read").count();
+    assert!(n_queries <= 4, "{calls:?}");
+    assert_eq!(calls[n_queries..], ["read", "write", "read"]);
 }

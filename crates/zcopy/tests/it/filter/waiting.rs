@@ -1,4 +1,4 @@
-//! Ends that are not ready.
+//! Sources and sinks that are not ready.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use zcopy::{FilterTransfer, Side};
 
-use super::{LARGE, Quote, quoted, toggle};
+use super::{LARGE, QuoteLines, quoted, toggle};
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe, tcp};
 use crate::files::{assert_same, pattern, read_to_end, write_all};
 use crate::mounts::Fs;
@@ -40,7 +40,7 @@ fn both_modes_work_on_both_sides() {
                 };
                 rustix::fs::fcntl_setfl(&source.fd, source_mode).unwrap();
                 rustix::fs::fcntl_setfl(&sink.fd, sink_mode).unwrap();
-                let mut filter = FilterTransfer::new(&sink.fd, Quote::default());
+                let mut filter = FilterTransfer::new(&sink.fd, QuoteLines::default());
                 let report = filter.run(&source.fd);
                 let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
                 let rest = filter.finish().unwrap();
@@ -52,15 +52,15 @@ fn both_modes_work_on_both_sides() {
     }
 }
 
-/// The writer sends a line after it has read the one before. If the transfer held a line back, both
-/// would wait for ever.
+/// The writer sends a line after it has read the line before. If the transfer held a line back,
+/// both would wait for ever.
 #[test]
-fn a_line_arrives_before_the_next_is_waited_for() {
+fn a_line_is_written_before_the_next_is_waited_for() {
     for mode in [OFlags::empty(), OFlags::NONBLOCK] {
         let ((source, question), (answer, sink)) = (pipe(), pipe());
         rustix::fs::fcntl_setfl(&source, mode).unwrap();
         rustix::fs::fcntl_setfl(&sink, mode).unwrap();
-        let partner = std::thread::spawn(move || {
+        let writer = std::thread::spawn(move || {
             let mut answers = BufReader::new(File::from(answer)).lines();
             for n in 0..300 {
                 assert!(write_all(&question, format!("line {n}\nand").as_bytes()));
@@ -71,15 +71,15 @@ fn a_line_arrives_before_the_next_is_waited_for() {
                 assert_eq!(answers.next().unwrap().unwrap(), expected);
             }
         });
-        FilterTransfer::new(&sink, Quote::default())
+        FilterTransfer::new(&sink, QuoteLines::default())
             .run(&source)
             .unwrap();
-        partner.join().unwrap();
+        writer.join().unwrap();
     }
 }
 
 #[test]
-fn what_was_made_of_one_source_is_there_before_the_next_is_read() {
+fn the_output_for_one_source_is_written_before_the_next_is_read() {
     let (reader, sink) = pipe();
     let mut filter = FilterTransfer::new(&sink, toggle);
     for n in [1, 5000, 60_000] {
@@ -94,7 +94,7 @@ fn what_was_made_of_one_source_is_there_before_the_next_is_read() {
 }
 
 #[test]
-fn a_socket_s_own_time_out_ends_it() {
+fn the_socket_s_own_time_out_ends_the_transfer() {
     let (source, _feeder) = tcp();
     let soon = Some(Duration::from_millis(20));
     set_socket_timeout(&source, Timeout::Recv, soon).unwrap();
@@ -114,6 +114,6 @@ fn a_socket_s_own_time_out_ends_it() {
     assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
     drop(sink);
     assert_eq!(read_to_end(&reader).len() as u64, error.bytes());
-    let taken = crate::files::cursor(&source.fd);
-    assert_eq!(taken, error.bytes() + error.undelivered().len() as u64);
+    let consumed = crate::files::cursor(&source.fd);
+    assert_eq!(consumed, error.bytes() + error.undelivered().len() as u64);
 }

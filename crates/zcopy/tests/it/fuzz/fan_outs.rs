@@ -1,4 +1,4 @@
-//! Random transfers to several sinks, of which some are slow and some die.
+//! Random transfers to several sinks. Some sinks are slow, and some fail.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -17,16 +17,16 @@ use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all}
 use crate::random::Random;
 
 #[derive(Clone, Copy, Debug)]
-enum From {
+enum SourceType {
     File,
     Pipe,
     UnixStream,
     Tcp,
 }
 
-/// A pipe or socket, and how much of it a reader takes before it goes, if it does.
+/// A kind of sink.
 #[derive(Clone, Copy, Debug)]
-enum To {
+enum SinkType {
     File,
     Pipe,
     TinyPipe,
@@ -39,16 +39,16 @@ enum To {
 
 #[derive(Clone, Copy, Debug)]
 struct Sink {
-    to: To,
-    /// Bytes that its reader takes before it goes.
-    dies_after: Option<usize>,
+    to: SinkType,
+    /// The bytes that its reader takes before it closes, if it does.
+    closes_after: Option<usize>,
     is_slow: bool,
 }
 
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "builder switches")]
 struct Case {
-    from: From,
+    from: SourceType,
     len: usize,
     sinks: Vec<Sink>,
     limit: Option<u64>,
@@ -62,7 +62,7 @@ struct Case {
     is_watched: bool,
 }
 
-/// An open sink, and what becomes of its bytes.
+/// The reader of a sink.
 enum Taker {
     Kept(File),
     Read(JoinHandle<Vec<u8>>),
@@ -71,13 +71,13 @@ enum Taker {
 
 impl Sink {
     fn draw(random: &mut Random) -> Self {
-        use To::*;
+        use SinkType::*;
         let kinds = [
             File, Pipe, Pipe, TinyPipe, UnixStream, TinySocket, Tcp, Null, Full,
         ];
         Self {
             to: *random.pick(&kinds),
-            dies_after: random.one_in(5).then(|| random.below_len(200_000)),
+            closes_after: random.one_in(5).then(|| random.below_len(200_000)),
             is_slow: random.one_in(4),
         }
     }
@@ -88,19 +88,19 @@ impl Sink {
             (device.into(), Taker::Nobody)
         };
         let (reader, writer) = match self.to {
-            To::File => {
+            SinkType::File => {
                 let file = file(b"");
                 return (file.try_clone().unwrap().into(), Taker::Kept(file));
             }
-            To::Null => return device("/dev/null"),
-            To::Full => return device("/dev/full"),
-            To::Pipe | To::TinyPipe => pipe(),
-            To::UnixStream | To::TinySocket => unix(SocketType::STREAM),
-            To::Tcp => tcp(),
+            SinkType::Null => return device("/dev/null"),
+            SinkType::Full => return device("/dev/full"),
+            SinkType::Pipe | SinkType::TinyPipe => pipe(),
+            SinkType::UnixStream | SinkType::TinySocket => unix(SocketType::STREAM),
+            SinkType::Tcp => tcp(),
         };
         match self.to {
-            To::TinyPipe => drop(fcntl_setpipe_size(&writer, 4096).unwrap()),
-            To::TinySocket => set_socket_send_buffer_size(&writer, 1).unwrap(),
+            SinkType::TinyPipe => drop(fcntl_setpipe_size(&writer, 4096).unwrap()),
+            SinkType::TinySocket => set_socket_send_buffer_size(&writer, 1).unwrap(),
             _ => {}
         }
         let reading = thread::spawn(move || self.read(&reader));
@@ -112,7 +112,7 @@ impl Sink {
         let mut buffer = vec![0; if self.is_slow { 3000 } else { 256 << 10 }];
         loop {
             let room = self
-                .dies_after
+                .closes_after
                 .map_or(buffer.len(), |n| (n - read.len()).min(buffer.len()));
             if room == 0 {
                 return read;
@@ -137,11 +137,11 @@ impl Case {
         };
         Self {
             from: *random.pick(&[
-                From::File,
-                From::Pipe,
-                From::Pipe,
-                From::UnixStream,
-                From::Tcp,
+                SourceType::File,
+                SourceType::Pipe,
+                SourceType::Pipe,
+                SourceType::UnixStream,
+                SourceType::Tcp,
             ]),
             len,
             sinks: (0..=1 + random.below(3))
@@ -159,13 +159,13 @@ impl Case {
         }
     }
 
-    /// A source with the bytes, and who feeds it.
+    /// A source with these bytes, and the thread that feeds it.
     fn open_source(&self, bytes: &[u8], random: &mut Random) -> (OwnedFd, Option<JoinHandle<()>>) {
         let (source, feed) = match self.from {
-            From::File => return (file(bytes).into(), None),
-            From::Pipe => pipe(),
-            From::UnixStream => unix(SocketType::STREAM),
-            From::Tcp => tcp(),
+            SourceType::File => return (file(bytes).into(), None),
+            SourceType::Pipe => pipe(),
+            SourceType::UnixStream => unix(SocketType::STREAM),
+            SourceType::Tcp => tcp(),
         };
         let (bytes, mut random) = (bytes.to_vec(), random.clone());
         let feeding = thread::spawn(move || {
@@ -221,9 +221,9 @@ impl Case {
         } else {
             transfer
         };
-        let done = transfer.run();
+        let outcome = transfer.run();
         drop(sinks);
-        let (report, failed) = match done {
+        let (report, failed) = match outcome {
             Ok(report) => (report, None),
             Err(error) => (error.report().clone(), Some(error)),
         };
@@ -233,7 +233,7 @@ impl Case {
             feeding.join().unwrap();
         }
 
-        // Nothing is lost, whatever happened.
+        // No byte is lost, whatever the outcome.
         let n = usize::try_from(report.bytes()).unwrap();
         let all = [&bytes[..n], report.undelivered(), &left].concat();
         assert_same(&all, &bytes, &case);
@@ -241,36 +241,42 @@ impl Case {
             assert_same(&seen, &bytes[..n], &case);
         }
         assert_eq!(report.sinks().len(), takers.len(), "{case}");
-        for ((told, taker), sink) in report.sinks().iter().zip(takers).zip(&self.sinks) {
-            let accepted = usize::try_from(told.bytes()).unwrap();
+        for ((sink_report, taker), sink) in report.sinks().iter().zip(takers).zip(&self.sinks) {
+            let accepted = usize::try_from(sink_report.bytes()).unwrap();
             assert!(accepted <= self.len, "{case}");
-            let is_alive = told.error().is_none();
-            assert!(!is_alive || accepted >= n, "{case}: {told}");
+            let is_alive = sink_report.error().is_none();
+            assert!(!is_alive || accepted >= n, "{case}: {sink_report}");
             match taker {
                 Taker::Kept(file) => assert_same(&contents(&file), &bytes[..accepted], &case),
                 Taker::Read(reading) => {
                     let read = reading.join().unwrap();
-                    let takes_all = sink.dies_after.is_none();
-                    let expected = if takes_all { accepted } else { read.len() };
+                    let reads_all = sink.closes_after.is_none();
+                    let expected = if reads_all { accepted } else { read.len() };
                     assert_same(&read, &bytes[..expected], &case);
-                    assert!(takes_all || read.len() <= accepted, "{case}: {told}");
+                    assert!(reads_all || read.len() <= accepted, "{case}: {sink_report}");
                 }
                 Taker::Nobody => {}
             }
         }
-        self.the_end_is_true(&report, failed.as_ref(), &case);
+        self.assert_end_is_true(&report, failed.as_ref(), &case);
     }
 
-    fn the_end_is_true(&self, report: &zcopy::Report, failed: Option<&zcopy::Error>, case: &str) {
-        let can_fail = |sink: &Sink| matches!(sink.to, To::Full) || sink.dies_after.is_some();
+    fn assert_end_is_true(
+        &self,
+        report: &zcopy::Report,
+        failed: Option<&zcopy::Error>,
+        case: &str,
+    ) {
+        let can_fail =
+            |sink: &Sink| matches!(sink.to, SinkType::Full) || sink.closes_after.is_some();
         match report.ended() {
             Ended::Eof => assert_eq!(report.bytes(), self.len as u64, "{case}"),
             Ended::Limit => assert_eq!(Some(report.bytes()), self.limit, "{case}"),
             Ended::Stopped => assert!(self.stops_after <= Some(report.bytes()), "{case}"),
             Ended::NoSink => assert!(self.sinks.iter().all(can_fail), "{case}"),
             _ => {
-                let is_asked_for = self.on_error == OnSinkError::Stop;
-                assert!(is_asked_for && self.sinks.iter().any(can_fail), "{case}");
+                let stops = self.on_error == OnSinkError::Stop;
+                assert!(stops && self.sinks.iter().any(can_fail), "{case}");
                 assert_eq!(
                     failed.map(zcopy::Error::side),
                     Some(zcopy::Side::Sink),
@@ -278,8 +284,11 @@ impl Case {
                 );
             }
         }
-        for (told, sink) in report.sinks().iter().zip(&self.sinks) {
-            assert!(told.error().is_none() || can_fail(sink), "{case}: {told}");
+        for (sink_report, sink) in report.sinks().iter().zip(&self.sinks) {
+            assert!(
+                sink_report.error().is_none() || can_fail(sink),
+                "{case}: {sink_report}"
+            );
         }
     }
 }

@@ -17,24 +17,24 @@ use crate::strategies::STRATEGIES;
 
 const BLOCK: usize = 4096;
 
-/// Where an end of the transfer begins.
+/// Where the transfer begins in the source or the sink.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Start {
     Cursor(u64),
     Offset(u64),
 }
 
-impl Place {
+impl Start {
     fn draw(random: &mut Random, len: usize) -> Self {
-        let place = match random.below(4) {
+        let position = match random.below(4) {
             0 | 1 => 0,
             2 => random.below(len as u64 / BLOCK as u64 + 1) * BLOCK as u64,
             _ => random.below(len as u64 + 1),
         };
         if random.one_in(2) {
-            Self::Cursor(place)
+            Self::Cursor(position)
         } else {
-            Self::Offset(place)
+            Self::Offset(position)
         }
     }
 
@@ -44,7 +44,7 @@ impl Place {
         }
     }
 
-    /// Where the cursor stands after so many bytes.
+    /// The cursor after a transfer of this many bytes.
     fn cursor_after(self, bytes: u64) -> u64 {
         match self {
             Self::Cursor(position) => position + bytes,
@@ -61,8 +61,8 @@ struct Case {
     sink: Vec<u8>,
     source_flags: OFlags,
     sink_flags: OFlags,
-    from: Place,
-    to: Place,
+    from: Start,
+    to: Start,
     limit: Option<u64>,
     strategy: Option<Strategy>,
     sparse: Sparse,
@@ -86,14 +86,14 @@ fn draw_len(random: &mut Random) -> usize {
     }
 }
 
-/// Bytes of which some runs of blocks are zeros.
+/// Bytes with some runs of blocks of zeros.
 fn draw_bytes(random: &mut Random, len: usize) -> Vec<u8> {
     let mut bytes = pattern(len);
-    let share = 1 + random.below(5);
+    let zero_share = 1 + random.below(5);
     let mut is_zero = false;
     for block in bytes.chunks_mut(BLOCK) {
-        if random.one_in(1 + share) {
-            is_zero = !is_zero && share < 5;
+        if random.one_in(1 + zero_share) {
+            is_zero = !is_zero && zero_share < 5;
         }
         if is_zero {
             block.fill(0);
@@ -102,7 +102,7 @@ fn draw_bytes(random: &mut Random, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A file with these bytes, of which some blocks of zeros are holes.
+/// A file with these bytes, in which some blocks of zeros are holes.
 fn make_file(dir: &std::path::Path, bytes: &[u8], random: &mut Random) -> File {
     let file = file_in(dir, b"");
     file.set_len(bytes.len() as u64).unwrap();
@@ -150,11 +150,11 @@ impl Case {
             },
             source_flags: OFlags::RDONLY | direct(random),
             sink_flags: OFlags::WRONLY | append | direct(random),
-            from: Place::draw(random, len),
+            from: Start::draw(random, len),
             to: if is_appending {
-                Place::Cursor(0)
+                Start::Cursor(0)
             } else {
-                Place::draw(random, sink_len)
+                Start::draw(random, sink_len)
             },
             limit: random.one_in(2).then(|| match random.below(3) {
                 0 => random.below(10) * BLOCK as u64,
@@ -168,7 +168,7 @@ impl Case {
                 _ => Reflink::Auto,
             },
             cache: *random.pick(&[Cache::Keep, Cache::Keep, Cache::Keep, Cache::DropBehind]),
-            // A disk takes its time.
+            // Rarely, because a sync of a disk is slow.
             sync_data: if random.one_in(40) {
                 SyncData::EachStep
             } else {
@@ -181,7 +181,7 @@ impl Case {
         }
     }
 
-    /// Everything but the bytes.
+    /// The case without its bytes.
     fn summary(&self) -> String {
         let Self { source, sink, .. } = self;
         let rest = Self {
@@ -195,10 +195,10 @@ impl Case {
     }
 
     fn configure<'a>(&self, mut transfer: Transfer<'a>) -> Transfer<'a> {
-        if let Place::Offset(offset) = self.from {
+        if let Start::Offset(offset) = self.from {
             transfer = transfer.source_offset(offset);
         }
-        if let Place::Offset(offset) = self.to {
+        if let Start::Offset(offset) = self.to {
             transfer = transfer.sink_offset(offset);
         }
         if let Some(limit) = self.limit {
@@ -227,10 +227,10 @@ impl Case {
         let sink_file = make_file(&self.sink_dir, &self.sink, random);
         let source = reopen(&source_file, self.source_flags);
         let sink = reopen(&sink_file, self.sink_flags);
-        if let Place::Cursor(position) = self.from {
+        if let Start::Cursor(position) = self.from {
             set_cursor(&source, position);
         }
-        if let Place::Cursor(position) = self.to {
+        if let Start::Cursor(position) = self.to {
             set_cursor(&sink, position);
         }
 
@@ -241,13 +241,13 @@ impl Case {
         } else {
             transfer
         };
-        let done = transfer.run();
+        let outcome = transfer.run();
 
         let from = usize::try_from(self.from.position()).unwrap();
         let rest = &self.source[from.min(self.source.len())..];
         let limit = self.limit.unwrap_or(u64::MAX);
         let expected = &rest[..rest.len().min(usize::try_from(limit).unwrap_or(usize::MAX))];
-        let report = match done {
+        let report = match outcome {
             Ok(report) => {
                 assert_eq!(report.bytes(), expected.len() as u64, "{case}");
                 let ended = match report.ended() {
@@ -258,9 +258,9 @@ impl Case {
                 report
             }
             Err(error) => {
-                let is_asked_for = self.strategy.is_some() || self.reflink == Reflink::Always;
-                let is_told = error.is_unsuitable() || error.is_refused();
-                assert!(is_asked_for && is_told, "{case}: {error:#}");
+                let is_requested = self.strategy.is_some() || self.reflink == Reflink::Always;
+                let is_explained = error.is_unsuitable() || error.is_refused();
+                assert!(is_requested && is_explained, "{case}: {error:#}");
                 error.into_report()
             }
         };

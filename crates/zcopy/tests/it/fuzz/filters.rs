@@ -1,4 +1,4 @@
-//! Random filters, over several sources, into sinks of which some die.
+//! Random filters over several sources. Some sinks fail.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -42,22 +42,22 @@ struct Case {
     sources: Vec<(Kind, usize)>,
     sink: Kind,
     copies: Copies,
-    /// The filter takes no fewer bytes than this, unless it must.
+    /// The filter consumes at least this many bytes, unless the input ends.
     least: usize,
-    /// It takes no more than this at once.
+    /// It consumes at most this many bytes at once.
     most: usize,
     grows_pipes: bool,
-    /// Bytes that the sink's reader takes before it goes.
-    dies_after: Option<usize>,
+    /// The bytes that the reader of the sink takes before it closes, if it does.
+    closes_after: Option<usize>,
 }
 
 /// The output of a filter for these bytes.
 fn filtered(bytes: &[u8], copies: Copies) -> Vec<u8> {
-    let mut made = Vec::new();
+    let mut bytes_out = Vec::new();
     for byte in bytes {
-        made.extend(std::iter::repeat_n(*byte, copies[usize::from(*byte % 8)]));
+        bytes_out.extend(std::iter::repeat_n(*byte, copies[usize::from(*byte % 8)]));
     }
-    made
+    bytes_out
 }
 
 impl Case {
@@ -66,7 +66,7 @@ impl Case {
             0 => random.below_len(100),
             1 | 2 => random.below_len(50_000),
             _ if !random.one_in(10) => random.below_len(200_000),
-            // Long enough to be read ahead, now and then.
+            // Sometimes long enough to be read ahead.
             _ => random.below_len(1_500_000),
         };
         let mut copies = [1; 8];
@@ -82,12 +82,12 @@ impl Case {
             least: *random.pick(&[1, 1, 10, 5000, 60_000]),
             most: *random.pick(&[1000, 20_000, 1 << 20]),
             grows_pipes: !random.one_in(3),
-            dies_after: random.one_in(4).then(|| random.below_len(300_000)),
+            closes_after: random.one_in(4).then(|| random.below_len(300_000)),
         }
     }
 
-    /// Takes a random number of bytes, and asks for more where there are too few.
-    fn filter(&self, input: Input<'_>, room: &mut [u8], random: &mut Random) -> Filtered {
+    /// Consumes a random number of bytes, and asks for more if there are too few.
+    fn filter(&self, input: Input<'_>, output: &mut [u8], random: &mut Random) -> Filtered {
         let is_too_short = input.bytes.len() < self.least && input.remaining == Remaining::More;
         if is_too_short || input.bytes.is_empty() {
             return Filtered::NEED_MORE;
@@ -97,10 +97,10 @@ impl Case {
         let mut done = Filtered::default();
         for byte in &input.bytes[..wanted] {
             let n = self.copies[usize::from(*byte % 8)];
-            if done.produced + n > room.len() {
+            if done.produced + n > output.len() {
                 break;
             }
-            room[done.produced..done.produced + n].fill(*byte);
+            output[done.produced..done.produced + n].fill(*byte);
             done.produced += n;
             done.consumed += 1;
         }
@@ -118,8 +118,8 @@ impl Case {
             Kind::File => (OwnedFd::from(kept.try_clone().unwrap()), None),
             kind => {
                 let (reader, writer) = kind.open();
-                let dies_after = self.dies_after;
-                let reading = thread::spawn(move || match dies_after {
+                let closes_after = self.closes_after;
+                let reading = thread::spawn(move || match closes_after {
                     None => read_to_end(&reader),
                     Some(n) => read_some(&reader, n),
                 });
@@ -127,11 +127,12 @@ impl Case {
             }
         };
         let random = RefCell::new(random.clone());
-        let filter =
-            |input: Input<'_>, room: &mut [u8]| self.filter(input, room, &mut random.borrow_mut());
+        let filter = |input: Input<'_>, output: &mut [u8]| {
+            self.filter(input, output, &mut random.borrow_mut())
+        };
         let mut filter_transfer = FilterTransfer::new(&sink, filter).grow_pipes(self.grows_pipes);
         let mut rest = &bytes[..];
-        let mut made = 0;
+        let mut n_filtered = 0;
         let mut failed = None;
         for (kind, len) in &self.sources {
             let (piece, later) = rest.split_at(*len);
@@ -139,16 +140,16 @@ impl Case {
             let (source, feeding) = open_source(*kind, piece);
             let done = filter_transfer.run(&source);
             if done.is_err() {
-                // So that whoever feeds it does not wait for ever.
+                // Lets the thread that feeds the source finish.
                 read_to_end(&source);
             }
             if let Some(feeding) = feeding {
                 feeding.join().unwrap();
             }
             match done {
-                Ok(report) => made += report.bytes(),
+                Ok(report) => n_filtered += report.bytes(),
                 Err(error) => {
-                    made += error.bytes();
+                    n_filtered += error.bytes();
                     failed = Some(error);
                     break;
                 }
@@ -156,36 +157,36 @@ impl Case {
         }
         if failed.is_none() {
             match filter_transfer.finish() {
-                Ok(report) => made += report.bytes(),
+                Ok(report) => n_filtered += report.bytes(),
                 Err(error) => {
-                    made += error.bytes();
+                    n_filtered += error.bytes();
                     failed = Some(error);
                 }
             }
         }
         drop(filter_transfer);
         drop(sink);
-        let made = usize::try_from(made).unwrap();
+        let n_filtered = usize::try_from(n_filtered).unwrap();
         match &failed {
-            None => assert_eq!(made, expected.len(), "{case}"),
+            None => assert_eq!(n_filtered, expected.len(), "{case}"),
             Some(error) => {
-                assert!(self.dies_after.is_some(), "{case}: {error:#}");
-                let told = [&expected[..made], error.undelivered()].concat();
-                assert!(expected.starts_with(&told), "{case}: what is handed back");
+                assert!(self.closes_after.is_some(), "{case}: {error:#}");
+                let all = [&expected[..n_filtered], error.undelivered()].concat();
+                assert!(expected.starts_with(&all), "{case}: undelivered bytes");
             }
         }
         let Some(reading) = reading else {
-            assert_same(&contents(&kept), &expected[..made], &case);
+            assert_same(&contents(&kept), &expected[..n_filtered], &case);
             return;
         };
         let read = reading.join().unwrap();
-        let expected_len = if self.dies_after.is_none() {
-            made
+        let expected_len = if self.closes_after.is_none() {
+            n_filtered
         } else {
             read.len()
         };
         assert_same(&read, &expected[..expected_len], &case);
-        assert!(read.len() <= made, "{case}");
+        assert!(read.len() <= n_filtered, "{case}");
     }
 }
 

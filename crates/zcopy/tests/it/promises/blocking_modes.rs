@@ -1,7 +1,7 @@
 //! Promise 5: blocking and non-blocking descriptors both work, without a spin or a stall.
 //!
-//! That `EINTR` is retried is simulated in the crate itself: a signal handler cannot be had without
-//! `unsafe`.
+//! The unit tests show that `EINTR` is retried, with the simulated kernel: installing a signal
+//! handler needs `unsafe`.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -73,7 +73,7 @@ fn promise_5_both_modes_on_both_sides_with_and_without_a_tick() {
     }
 }
 
-/// A file is always ready: a tick is no reason to write to it in pieces.
+/// A file is always ready, so that a tick does not shorten the writes to it.
 #[test]
 fn promise_5_a_tick_costs_no_calls_between_files() {
     let bytes = pattern(crate::every_pair::LARGE);
@@ -131,8 +131,7 @@ fn promise_5_a_tick_changes_no_strategy() {
     }
 }
 
-/// A terminal cannot be told not to wait for a single call, so that it is asked for little at a
-/// time.
+/// No flag keeps a single call to a terminal from waiting, so each call asks for few bytes.
 #[test]
 fn promise_5_terminals_in_both_modes_with_and_without_a_tick() {
     let bytes = pattern(30_000);
@@ -169,11 +168,11 @@ fn promise_5_terminals_in_both_modes_with_and_without_a_tick() {
     }
 }
 
-/// Bytes come one at a time, each after the one before has arrived: a transfer that asked again and
-/// again instead of waiting would make more calls than bytes need.
+/// Each byte comes after the one before has arrived. A transfer that retried instead of waiting
+/// would make more calls than the bytes need.
 #[test]
 fn promise_5_a_trickle_costs_no_more_calls_than_bytes() {
-    const N: u8 = 50;
+    const N_BYTES: u8 = 50;
     for strategy in strategies_for(SourceKind::Pipe, SinkKind::Pipe) {
         let (source, feed) = pipe();
         let (collect, sink) = pipe();
@@ -181,24 +180,24 @@ fn promise_5_a_trickle_costs_no_more_calls_than_bytes() {
             rustix::fs::fcntl_setfl(fd, OFlags::NONBLOCK).unwrap();
         }
         let peer = std::thread::spawn(move || {
-            for n in 0..N {
+            for n in 0..N_BYTES {
                 assert!(write_all(&feed, &[n]));
                 let mut byte = [0];
                 assert_eq!(rustix::io::read(&collect, &mut byte), Ok(1));
                 assert_eq!(byte, [n]);
             }
-            // Between two pipes, a sink without a reader counts for more than a source that has
-            // ended.
+            // Keep the reader open: a closed sink counts for more than the end of the source.
             collect
         });
         let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
         let report = transfer.run().unwrap();
         drop(peer.join().unwrap());
-        assert_eq!(report.bytes(), u64::from(N));
+        assert_eq!(report.bytes(), u64::from(N_BYTES));
         assert_served(&report, strategy, &format!("{strategy:?}"));
         let calls: u64 = report.attempts().iter().map(zcopy::Attempt::calls).sum();
-        // One that finds nothing, one that reads, one that writes; the end.
-        assert!(calls <= 3 * u64::from(N) + 3, "{report}");
+        // For each byte a call that finds nothing, a read and a write; then the calls that find the
+        // end.
+        assert!(calls <= 3 * u64::from(N_BYTES) + 3, "{report}");
     }
 }
 
@@ -227,7 +226,7 @@ fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
                 let report = transfer.run().unwrap();
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");
                 assert_eq!((report.bytes(), ticks.get()), (0, 1), "{what}");
-                // A call that is refused is one more.
+                // Calls that the filter refuses are not counted.
                 let attempts = report.attempts().iter();
                 let answered = attempts.filter(|attempt| is_allowed(attempt.strategy()));
                 let calls: u64 = answered.map(zcopy::Attempt::calls).sum();
@@ -237,7 +236,7 @@ fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
     }
 }
 
-/// A file that claims to be empty may be a kernel's log, which is waited for like a pipe.
+/// A file that claims to be empty may be a kernel log; the transfer waits for it as for a pipe.
 #[test]
 fn promise_5_break_while_a_file_that_claims_to_be_empty_is_idle() {
     if !is_root() {
@@ -260,11 +259,11 @@ fn promise_5_break_while_a_file_that_claims_to_be_empty_is_idle() {
     assert_eq!(transfer.run().unwrap().ended(), Ended::Stopped);
 }
 
-/// Nobody reads the sink: the transfer fills it, waits, and is stopped at the first tick. Nothing
-/// is lost between.
+/// Nobody reads the sink: the transfer fills it, waits, and is stopped at the first tick. No byte
+/// is lost.
 #[test]
 fn promise_5_break_while_the_sink_is_full_takes_one_tick() {
-    // A slot of the pipe may hold 32 KiB of a socket's, so that 16 of them hold more than 64 KiB.
+    // One slot of the pipe may hold 32 KiB from a socket, so that 16 slots hold more than 64 KiB.
     let bytes = pattern(crate::every_pair::LARGE);
     for from in SOURCES {
         for strategy in strategies_for(from, SinkKind::Pipe) {
@@ -278,7 +277,7 @@ fn promise_5_break_while_the_sink_is_full_takes_one_tick() {
                     .grow_pipes(false)
                     .tick(Duration::from_millis(1))
                     .observe(|progress| match progress.blocked() {
-                        // The source may be late, but it comes.
+                        // The source may be late.
                         None | Some(Side::Source) => ControlFlow::Continue(()),
                         Some(_) => {
                             ticks += 1;
@@ -316,7 +315,7 @@ fn promise_5_pipes_of_one_slot_are_enough() {
     ] {
         for strategy in strategies_for(from, to) {
             let what = format!("{from:?} to {to:?}, {strategy:?}");
-            // The source pipe is made small while it is empty.
+            // Shrink the source pipe while it is empty.
             let (source, feed) = pipe();
             let plain = Source::new(from, &bytes).unwrap();
             let Some(sink) = Sink::new(to) else {
@@ -344,7 +343,7 @@ fn promise_5_pipes_of_one_slot_are_enough() {
     }
 }
 
-/// A time-out that the caller set on the socket is an answer, with or without a tick.
+/// A time-out that the caller set on the socket ends the transfer, with and without a tick.
 #[test]
 fn promise_5_the_socket_s_own_time_out_ends_the_transfer() {
     let null = null();
@@ -367,7 +366,7 @@ fn promise_5_the_socket_s_own_time_out_ends_the_transfer() {
     }
 }
 
-/// A datagram is one read and one write, and an empty one is the end.
+/// Each datagram takes one read and one write, and an empty one is the end.
 #[test]
 fn promise_5_messages_keep_their_boundaries() {
     use rustix::net::{RecvFlags, SendFlags, SocketType};
@@ -386,7 +385,7 @@ fn promise_5_messages_keep_their_boundaries() {
             let (n, _) = rustix::net::recv(&collect, &mut bytes[..], RecvFlags::DONTWAIT).unwrap();
             assert_eq!(&bytes[..n], message);
         }
-        // A message that is longer than the limit stays where it is.
+        // A message that is longer than the limit stays in the socket.
         rustix::net::send(&feed, b"too long", SendFlags::NOSIGNAL).unwrap();
         let report = Transfer::new(&source, &sink).limit(7).run().unwrap();
         assert_eq!((report.bytes(), report.ended()), (0, Ended::Limit));
@@ -396,8 +395,8 @@ fn promise_5_messages_keep_their_boundaries() {
 }
 
 #[test]
-fn promise_5_a_tick_does_not_wait_for_a_sink_that_nothing_is_left_for() {
-    // The last byte fills the pipe to the brim, and nobody reads it before the transfer is over.
+fn promise_5_a_full_sink_is_not_waited_for_after_the_last_byte() {
+    // The last byte fills the pipe, and nobody reads it before the transfer is over.
     let bytes = pattern(64 << 10);
     for from in [SourceKind::Memfd, SourceKind::Pipe, SourceKind::UnixStream] {
         let (Some(source), (_reader, sink)) = (Source::new(from, &bytes), pipe()) else {
@@ -409,7 +408,7 @@ fn promise_5_a_tick_does_not_wait_for_a_sink_that_nothing_is_left_for() {
             .tick(Duration::from_millis(5))
             .observe(|progress| {
                 ticks += u32::from(progress.blocked() == Some(Side::Sink));
-                // Far more than a source that is merely slow could need.
+                // More ticks than a slow source could need.
                 if ticks < 1000 {
                     ControlFlow::Continue(())
                 } else {

@@ -18,7 +18,7 @@ use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed};
 use crate::strategies::{assert_served, every_strategy, strategies_for};
 
-/// A source of every sort: that goes back and that cannot, a pipe and not.
+/// Sources whose cursor can be moved back and others, pipes and others.
 const SOURCES: [SourceKind; 5] = [
     SourceKind::Regular(Fs::Ext4),
     SourceKind::SealedMemfd,
@@ -51,7 +51,7 @@ fn promise_1_a_full_device_accepts_nothing() {
     }
 }
 
-/// The reader takes what every step brought, and goes away after so many.
+/// The reader takes what each step brought, and closes the pipe after a number of steps.
 #[test]
 fn promise_1_a_pipe_that_is_closed_after_any_step_is_counted_to_the_byte() {
     let bytes = pattern(LARGE);
@@ -63,17 +63,17 @@ fn promise_1_a_pipe_that_is_closed_after_any_step_is_counted_to_the_byte() {
                     continue;
                 };
                 let (reader, sink) = pipe();
-                // So that any one step fits, and none sleeps.
+                // With this capacity each step fits, so that none waits.
                 rustix::pipe::fcntl_setpipe_size(&sink, 1 << 20).unwrap();
                 let arrived = RefCell::new(Vec::new());
                 let reader = RefCell::new((steps > 0).then_some(reader));
-                let seen = RefCell::new(0);
+                let n_steps = RefCell::new(0);
                 let transfer = Transfer::new(&source.fd, &sink)
                     .observe(|progress| {
-                        take_what_is_there(reader.borrow().as_ref(), &mut arrived.borrow_mut());
+                        drain_pipe(reader.borrow().as_ref(), &mut arrived.borrow_mut());
                         assert_eq!(progress.bytes(), arrived.borrow().len() as u64);
-                        *seen.borrow_mut() += 1;
-                        if *seen.borrow() == steps {
+                        *n_steps.borrow_mut() += 1;
+                        if *n_steps.borrow() == steps {
                             reader.borrow_mut().take();
                         }
                         ControlFlow::Continue(())
@@ -93,7 +93,7 @@ fn promise_1_a_pipe_that_is_closed_after_any_step_is_counted_to_the_byte() {
     }
 }
 
-fn take_what_is_there(reader: Option<&OwnedFd>, arrived: &mut Vec<u8>) {
+fn drain_pipe(reader: Option<&OwnedFd>, arrived: &mut Vec<u8>) {
     let Some(reader) = reader else {
         panic!("a step after the pipe was closed");
     };
@@ -103,12 +103,12 @@ fn take_what_is_there(reader: Option<&OwnedFd>, arrived: &mut Vec<u8>) {
     arrived.extend(bytes);
 }
 
-/// The transfer sleeps in a call when the reader goes away.
+/// The transfer waits in a call when the reader closes.
 #[test]
 fn promise_1_a_pipe_that_is_closed_during_a_call_is_counted_to_the_byte() {
     closed_during_a_call(SinkKind::Pipe, |taken| {
         let (reader, sink) = pipe();
-        std::thread::spawn(move || take(&reader, taken));
+        std::thread::spawn(move || read_bytes(&reader, taken));
         sink
     });
 }
@@ -118,13 +118,13 @@ fn promise_1_a_connection_that_is_reset_is_counted_to_the_byte() {
     closed_during_a_call(SinkKind::Tcp, |taken| {
         let (peer, sink) = tcp();
         rustix::net::sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
-        std::thread::spawn(move || take(&peer, taken));
+        std::thread::spawn(move || read_bytes(&peer, taken));
         sink
     });
 }
 
 fn closed_during_a_call(to: SinkKind, sink: impl Fn(usize) -> OwnedFd) {
-    // More than the buffers of the kernel hold.
+    // More than the kernel buffers.
     let bytes = pattern(24 << 20);
     for from in [
         SourceKind::Regular(Fs::Tmpfs),
@@ -155,7 +155,8 @@ fn closed_during_a_call(to: SinkKind, sink: impl Fn(usize) -> OwnedFd) {
     }
 }
 
-fn take(reader: &OwnedFd, mut n: usize) {
+/// Reads `n` bytes.
+fn read_bytes(reader: &OwnedFd, mut n: usize) {
     let mut buffer = vec![0; 64 << 10];
     while n > 0 {
         let len = buffer.len().min(n);
@@ -195,15 +196,15 @@ fn promise_1_a_source_that_is_reset_is_counted_to_the_byte() {
     }
 }
 
-/// Between two reads the source is cut, above or below where the transfer stands, or grows: what
-/// counts is the file at the time, as for any reader.
+/// Between two reads the source is truncated, before or behind the position of the transfer, or
+/// grows. The transfer moves the file as it is at each read, as any reader does.
 #[test]
 fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
     const LEN: u64 = 10 << 20;
     let bytes = pattern(2 * usize::try_from(LEN).unwrap());
     let before = usize::try_from(LEN).unwrap();
     for strategy in every_strategy().filter(|strategy| {
-        // These take all of it at once, or nothing.
+        // These strategies take the whole file at once, or nothing.
         !matches!(strategy, Some(Strategy::Reflink | Strategy::CopyFileRange))
     }) {
         for (new_len, what) in [
@@ -215,12 +216,12 @@ fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
             let source = file(&bytes[..before]);
             let (reader, sink) = pipe();
             let reader = std::thread::spawn(move || crate::files::read_to_end(&reader));
-            let mut seen = 0;
+            let mut n_steps = 0;
             let mut at_change = 0;
             let transfer = Transfer::new(&source, &sink)
                 .observe(|progress| {
-                    seen += 1;
-                    if seen == 1 {
+                    n_steps += 1;
+                    if n_steps == 1 {
                         at_change = progress.bytes();
                         source.set_len(new_len).unwrap();
                         if new_len > LEN {
@@ -241,7 +242,7 @@ fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
             drop(sink);
             let arrived = reader.join().unwrap();
             assert_eq!(report.bytes(), arrived.len() as u64, "{what}");
-            // Bytes in flight through a private pipe or buffer when the file was cut had been read.
+            // The private pipe or the buffer may hold bytes that were read before the file was cut.
             let in_flight = 1 << 20;
             let expected = new_len.max(at_change);
             assert!(report.bytes() >= expected, "{what}: {}", report.bytes());
@@ -254,13 +255,14 @@ fn promise_1_a_source_that_changes_its_length_is_moved_as_it_is() {
     }
 }
 
-/// The same between files, extent by extent, which gives every strategy a second step.
+/// The same between files. The transfer moves extent by extent, which gives every strategy a second
+/// step.
 #[test]
 fn promise_1_a_sparse_source_that_changes_its_length_is_moved_as_it_is() {
     const MIB: u64 = 1 << 20;
     let data = pattern(1 << 20);
     for strategy in every_strategy().filter(|strategy| {
-        // One has no steps between files of 4 MiB, the others do not serve two files.
+        // A clone of 4 MiB is one step; the others do not serve two files.
         !matches!(
             strategy,
             Some(Strategy::Reflink | Strategy::Splice | Strategy::Sendfile)

@@ -1,4 +1,4 @@
-//! Promise 3: falling back is invisible and exact.
+//! Promise 3: a fall-back is invisible and exact.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -16,10 +16,10 @@ use crate::mounts::Fs;
 use crate::refused::{allowed, needs};
 use crate::skip::{is_root, skip};
 
-/// Who sets `O_APPEND` while bytes move takes every offload away; with a private pipe, while bytes
-/// are in it.
+/// If another process sets `O_APPEND` during the transfer, no offload is left. The private pipe may
+/// hold bytes at that moment.
 #[test]
-fn promise_3_a_sink_that_begins_to_append_is_served_on_by_read_and_write() {
+fn promise_3_a_sink_that_begins_to_append_is_continued_by_read_and_write() {
     if !needs(&[Strategy::SplicePipe]) {
         return;
     }
@@ -130,7 +130,7 @@ fn promise_3_a_user_over_the_pipe_budget_is_served_by_other_means() {
     }
 }
 
-/// It claims size 0, and an offload that believes it would copy nothing.
+/// `/proc/version` claims size 0. An offload that believed it would copy nothing.
 #[test]
 fn promise_3_proc_version_is_copied_whole() {
     let source = File::open("/proc/version").unwrap();

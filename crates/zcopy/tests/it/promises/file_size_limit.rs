@@ -1,5 +1,5 @@
-//! Promise 1 under `RLIMIT_FSIZE`. The limit concerns a whole process, so that a child process
-//! makes the transfers.
+//! Promise 1 under `RLIMIT_FSIZE`. The limit concerns a whole process, so a child process makes the
+//! transfers.
 
 use std::fs::File;
 
@@ -12,7 +12,7 @@ use crate::files::{assert_same, contents, cursor, file_in, pattern};
 use crate::mounts::Fs;
 use crate::strategies::strategies_for;
 
-/// In the middle of a page, and of the largest step of most strategies.
+/// Within a page, and within the largest step of most strategies.
 const LIMIT: u64 = (1 << 20) + 1000;
 
 #[test]
@@ -25,18 +25,18 @@ fn promise_1_a_file_size_limit_is_reached_to_the_byte() {
         SourceKind::Tcp,
     ] {
         for strategy in strategies_for(from, SinkKind::Regular(Fs::Ext4)) {
-            limited(from, strategy, &bytes);
+            assert_limit_reached(from, strategy, &bytes);
         }
     }
 }
 
-/// Zeros beyond the limit are counted on as a hole for a while before it turns out that the sink
-/// cannot be so long: what is taken back is bounded, and no byte is lost.
+/// The transfer counts zeros as a hole before it learns that the sink cannot be that long. It takes
+/// a bounded number of bytes back and loses none.
 #[test]
 fn promise_1_holes_beyond_a_file_size_limit_are_taken_back() {
     let zeros = |len| vec![0; len];
     let layouts = [
-        // Only zeros; zeros up to the end; data after them; a hole that no 1 MiB holds.
+        // Only zeros; zeros at the end; data behind zeros; a hole of more than 1 MiB.
         zeros(3 << 20),
         [pattern(1 << 20), zeros(300_000)].concat(),
         [pattern(500_000), zeros(600_000), pattern(100_000)].concat(),
@@ -58,9 +58,9 @@ fn promise_1_holes_beyond_a_file_size_limit_are_taken_back() {
             let told = run_limited(child, &source, &sink, &what);
             assert!(told.bytes <= LIMIT, "{what}: {told:?}");
             assert_eq!(cursor(&sink), told.bytes, "{what}");
-            // The holes that were counted on, and a buffer.
-            let bound = (1 << 20) + (512 << 10);
-            assert!(told.undelivered.len() <= bound, "{what}");
+            // The holes that were counted too early, and a buffer.
+            let most = (1 << 20) + (512 << 10);
+            assert!(told.undelivered.len() <= most, "{what}");
             if let Some(cursor) = source.cursor() {
                 assert_eq!(cursor, told.bytes, "{what}");
             }
@@ -82,8 +82,8 @@ fn run_limited(child: Child, source: &Source, sink: &File, what: &str) -> Told {
     told
 }
 
-/// Moves these bytes to a file on ext4 that may not become so long.
-fn limited(from: SourceKind, strategy: Option<Strategy>, bytes: &[u8]) {
+/// Moves these bytes to a file on ext4 that may not become that long.
+fn assert_limit_reached(from: SourceKind, strategy: Option<Strategy>, bytes: &[u8]) {
     let what = format!("{from:?}, {strategy:?}");
     let (Some(source), Some(dir)) = (Source::new(from, bytes), Fs::Ext4.dir()) else {
         return;

@@ -29,7 +29,7 @@ fn promise_1_a_full_disk_loses_no_count() {
 }
 
 /// If a transfer reserved a range of the file, the other would write behind it, and the full disk
-/// would leave the range unfilled.
+/// would leave the range empty.
 #[test]
 fn promise_9_two_writers_of_one_open_file_fill_a_disk_without_a_gap() {
     for (name, root) in small_disks() {
@@ -110,10 +110,10 @@ fn assert_fails_with_enospc(
     let errno = Some(Errno::NOSPC.raw_os_error());
     assert_eq!(error.raw_os_error(), errno, "{what}: {error:#}");
     assert_served(error.report(), strategy, what);
-    // By the plan nothing is reserved of a disk that is nearly full: it is read and written.
+    // The plan reserves nothing of a disk that is nearly full, and reads and writes.
     let arrived = contents(sink);
     assert!(!arrived.is_empty(), "{what}");
     assert_nothing_lost(&error, source, &arrived, bytes, what);
-    // A child that another test is just starting may hold the file a little longer than we do.
+    // A child process that another test is starting may hold the file a little longer.
     sink.set_len(0).unwrap();
 }

@@ -25,12 +25,12 @@ use crate::skip::{has_program, skip};
 /// A tick that never comes during a test.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The outcome of a transfer that must not wait. Panics if the transfer takes 20 seconds.
-fn at_once<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
+/// Runs a transfer that must not wait. Panics if it takes 20 seconds.
+fn without_waiting<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || drop(sender.send(run())));
     let outcome = receiver.recv_timeout(Duration::from_secs(20));
-    outcome.unwrap_or_else(|_| panic!("{what}: it waits"))
+    outcome.unwrap_or_else(|_| panic!("{what}: the transfer waits"))
 }
 
 /// The reader of a FIFO in non-blocking mode. No process has opened the FIFO for writing.
@@ -50,7 +50,7 @@ fn with_and_without_a_tick<T: Copy>(
     each.flat_map(|case| [(case, None), (case, Some(HOUR))])
 }
 
-/// A FIFO that nobody has opened for writing has ended, whatever the strategy.
+/// Asserts that a FIFO that nobody has opened for writing is at its end, whatever the strategy.
 fn assert_fifo_without_writer_ends(
     strategies: &[Option<Strategy>],
     sink: fn() -> OwnedFd,
@@ -58,7 +58,7 @@ fn assert_fifo_without_writer_ends(
 ) {
     for (strategy, tick) in with_and_without_a_tick(allowed(strategies.iter().copied())) {
         let what = format!("{strategy:?}, {tick:?}");
-        let report = at_once(&what, move || {
+        let report = without_waiting(&what, move || {
             let (source, sink, (_reader, other)) = (fifo_without_writer(), sink(), pipe());
             let mut transfer = Transfer::new(&source, &sink);
             if to_two {
@@ -97,13 +97,13 @@ fn unwritable(nth: usize) -> OwnedFd {
     }
 }
 
-/// A descriptor that can never serve on this side fails the transfer at once, also beside another
-/// sink.
+/// Asserts that a descriptor that can never serve on this side fails the transfer at once, also
+/// beside another sink.
 fn assert_fails(side: Side, descriptors: std::ops::Range<usize>) {
     for (nth, tick) in with_and_without_a_tick(descriptors) {
         for to_two in [false, true] {
             let what = format!("{side:?} {nth}, {tick:?}, {to_two}");
-            let outcome = at_once(&what, move || {
+            let outcome = without_waiting(&what, move || {
                 let (inert, other) = (unwritable(nth), file(b""));
                 let ((waiting, writer), log) = (pipe(), file(b""));
                 assert!(write_all(&writer, b"hello"));
@@ -147,7 +147,7 @@ fn promise_5_a_socket_that_listens_fails_with_and_without_a_tick() {
         } else {
             TcpListener::bind("127.0.0.1:0").unwrap().into()
         };
-        let outcome = at_once(&what, move || {
+        let outcome = without_waiting(&what, move || {
             let (here, there) = (file(b"hello"), file(b""));
             let transfer = if to_listener {
                 Transfer::new(&here, &listener)
@@ -165,7 +165,7 @@ fn promise_5_a_socket_that_listens_fails_with_and_without_a_tick() {
     }
 }
 
-/// It is never polled as writable.
+/// `/dev/kmsg` never polls as writable.
 #[test]
 fn promise_5_the_kernel_log_is_written_to_with_and_without_a_tick() {
     for (_, tick) in with_and_without_a_tick(0..1) {
@@ -173,7 +173,7 @@ fn promise_5_the_kernel_log_is_written_to_with_and_without_a_tick() {
             return skip("/dev/kmsg cannot be opened for writing");
         };
         let what = format!("{tick:?}");
-        let outcome = at_once(&what, move || {
+        let outcome = without_waiting(&what, move || {
             let source = file(b"<7>zcopy: a line of its tests\n");
             Transfer::new(&source, &log).maybe_tick(tick).run()
         });
@@ -181,12 +181,12 @@ fn promise_5_the_kernel_log_is_written_to_with_and_without_a_tick() {
     }
 }
 
-/// An eventfd that is full is waited for: it has a write operation.
+/// A transfer waits for a full eventfd, because an eventfd has a write operation.
 #[test]
 fn promise_5_a_counter_that_is_full_is_waited_for() {
     let counter: OwnedFd = eventfd(0, EventfdFlags::empty()).unwrap();
-    let most = u64::MAX - 1;
-    assert!(write_all(&counter, &most.to_ne_bytes()));
+    let max_count = u64::MAX - 1;
+    assert!(write_all(&counter, &max_count.to_ne_bytes()));
     let (source, writer) = pipe();
     assert!(write_all(&writer, &5_u64.to_ne_bytes()));
     drop(writer);
@@ -198,7 +198,7 @@ fn promise_5_a_counter_that_is_full_is_waited_for() {
         if ticks == 3 && progress.bytes() == 0 {
             let mut count = [0; 8];
             assert_eq!(rustix::io::read(&reader, &mut count), Ok(8));
-            assert_eq!(u64::from_ne_bytes(count), most);
+            assert_eq!(u64::from_ne_bytes(count), max_count);
         }
         ControlFlow::Continue(())
     });
@@ -206,8 +206,8 @@ fn promise_5_a_counter_that_is_full_is_waited_for() {
     assert!(ticks >= 3);
 }
 
-/// `EAGAIN` of a socket that has no time-out is none: somebody else who has it open changes its
-/// mode.
+/// `EAGAIN` of a socket without a time-out does not end the transfer: another thread changes the
+/// mode of the socket.
 #[test]
 fn promise_5_a_socket_whose_mode_changes_meanwhile_is_waited_for() {
     let bytes = pattern(20_000);
@@ -244,15 +244,17 @@ fn promise_5_a_socket_whose_mode_changes_meanwhile_is_waited_for() {
     }
 }
 
-/// Somebody else who has the socket sent with `MSG_ZEROCOPY` and has not read the completions: it
-/// polls as broken.
+/// Another process has sent with `MSG_ZEROCOPY` on the socket and has not read the completions, so
+/// that the socket polls as broken.
 #[test]
-fn promise_5_unread_completions_are_no_reader_that_has_gone() {
+fn promise_5_unread_completions_are_not_taken_for_a_closed_reader() {
     if !has_program("python3") {
         return;
     }
     let (sink, reader) = crate::endpoints::tcp();
-    let script = "import socket; s = socket.socket(fileno=0); s.setsockopt(1, 60, 1); s.send(b'x' * 10, 0x4000000)";
+    // 1 is SOL_SOCKET, 60 is SO_ZEROCOPY, and 0x4000000 is MSG_ZEROCOPY.
+    let script = "import socket; s = socket.socket(fileno=0); \
+                  s.setsockopt(1, 60, 1); s.send(b'x' * 10, 0x4000000)";
     let status = std::process::Command::new("python3")
         .args(["-c", script])
         .stdin(sink.try_clone().unwrap())
@@ -260,22 +262,22 @@ fn promise_5_unread_completions_are_no_reader_that_has_gone() {
     assert!(status.unwrap().success());
     let mut sent = [0; 10];
     assert_eq!(rustix::io::read(&reader, &mut sent), Ok(10));
-    let broken = || {
-        let none = rustix::event::PollFlags::empty();
-        let mut fds = [rustix::event::PollFd::new(&sink, none)];
+    let revents = || {
+        let no_events = rustix::event::PollFlags::empty();
+        let mut fds = [rustix::event::PollFd::new(&sink, no_events)];
         rustix::event::poll(&mut fds, None).unwrap();
         fds[0].revents()
     };
-    assert_eq!(broken(), rustix::event::PollFlags::ERR);
+    assert_eq!(revents(), rustix::event::PollFlags::ERR);
 
     let (source, writer) = pipe();
-    let mut n = 0;
+    let mut n_idle = 0;
     let transfer = Transfer::new(&source, &sink).watch_readers(true);
     let report = transfer.tick(Duration::from_millis(1)).observe(|progress| {
         // The source is idle for a while.
         let is_idle = progress.blocked() == Some(Side::Source);
-        n += u32::from(is_idle);
-        if is_idle && n == 3 {
+        n_idle += u32::from(is_idle);
+        if is_idle && n_idle == 3 {
             assert!(write_all(&writer, b"hello"));
         }
         if progress.bytes() < 5 {
@@ -287,7 +289,7 @@ fn promise_5_unread_completions_are_no_reader_that_has_gone() {
     let report = report.run().unwrap();
     assert_eq!((report.bytes(), report.ended()), (5, Ended::Stopped));
 
-    // Once the reader has really gone, that is seen.
+    // Once the reader has closed, the transfer fails.
     drop(reader);
     let error = Transfer::new(&source, &sink)
         .watch_readers(true)

@@ -16,7 +16,7 @@ use crate::strategies::every_strategy;
 
 const LEN: usize = 60_000;
 
-/// A file full of `a`, moved into a pipe, overwritten with `b`, and then read.
+/// Moves a file full of `a` into a pipe, overwrites the file with `b`, and then reads the pipe.
 fn read_after_write(file: &File, transfer: impl FnOnce(&File, &OwnedFd)) -> Vec<u8> {
     let (reader, sink) = pipe();
     transfer(file, &sink);
@@ -25,7 +25,7 @@ fn read_after_write(file: &File, transfer: impl FnOnce(&File, &OwnedFd)) -> Vec<
     crate::files::read_to_end(&reader)
 }
 
-fn all(bytes: &[u8], byte: u8) -> bool {
+fn is_filled_with(bytes: &[u8], byte: u8) -> bool {
     bytes.len() == LEN && bytes.iter().all(|found| *found == byte)
 }
 
@@ -45,7 +45,7 @@ fn promise_8_stable_keeps_the_old_bytes_and_the_default_says_what_it_does() {
             assert_eq!(report.strategy(), Strategy::Buffered, "{fs:?}");
             assert_eq!(report.bytes(), LEN as u64);
         });
-        assert!(all(&read, b'a'), "{fs:?}: the old bytes");
+        assert!(is_filled_with(&read, b'a'), "{fs:?}: the old bytes");
 
         for strategy in every_strategy() {
             if matches!(strategy, Some(Strategy::Reflink | Strategy::CopyFileRange)) {
@@ -59,23 +59,23 @@ fn promise_8_stable_keeps_the_old_bytes_and_the_default_says_what_it_does() {
                 let report = transfer().run().unwrap();
                 shared = report.shared_pages();
                 assert_eq!(report.strategy(), served_by(&plan), "{fs:?}");
-                let by_offload = report.strategy() != Strategy::Buffered;
-                assert_eq!(shared, by_offload, "{fs:?}, {strategy:?}");
+                let is_offloaded = report.strategy() != Strategy::Buffered;
+                assert_eq!(shared, is_offloaded, "{fs:?}, {strategy:?}");
                 let would_share = strategy != Some(Strategy::Buffered);
                 assert_eq!(plan.shares_pages(), would_share, "{fs:?}, {strategy:?}");
                 let plan_says_so = plan.to_string().contains("pages: shared");
                 let report_says_so = report.to_string().contains("pages: shared");
                 assert_eq!((plan_says_so, report_says_so), (would_share, shared));
             });
-            // Some kernels copy all the same; what may not be is new bytes without a word.
-            let is_new = all(&read, b'b');
+            // Some kernels copy nevertheless; a report must not hide new bytes.
+            let is_new = is_filled_with(&read, b'b');
             assert!(
-                is_new || all(&read, b'a'),
+                is_new || is_filled_with(&read, b'a'),
                 "{fs:?}, {strategy:?}: a mixture"
             );
             assert!(
                 shared || !is_new,
-                "{fs:?}, {strategy:?}: new bytes, in silence"
+                "{fs:?}, {strategy:?}: the report hides that pages are shared"
             );
         }
     }
@@ -97,9 +97,9 @@ fn promise_8_stable_refuses_a_strategy_that_shares() {
 }
 
 #[test]
-fn promise_8_stable_leaves_the_offload_to_what_cannot_change() {
-    // A socket's first bytes are read and written, whoever asks. What it holds is copied into a
-    // file.
+fn promise_8_stable_offloads_bytes_that_cannot_change() {
+    // The first bytes of a socket are read and written with and without `stable`. Bytes that a
+    // socket or pipe holds are copied into a file.
     let bytes = crate::files::pattern(crate::every_pair::LARGE);
     for (from, to) in [
         (SourceKind::SealedMemfd, SinkKind::Pipe),
@@ -114,19 +114,19 @@ fn promise_8_stable_leaves_the_offload_to_what_cannot_change() {
             SinkKind::Pipe => &[Strategy::Splice, Strategy::Sendfile][..],
             _ => &[Strategy::SplicePipe],
         };
-        let is_left = first_allowed(offloads) != Strategy::Buffered;
+        let offload_is_allowed = first_allowed(offloads) != Strategy::Buffered;
         let is_offloaded = report.strategy() != Strategy::Buffered;
-        assert_eq!(is_offloaded, is_left, "{from:?}\n{report}");
+        assert_eq!(is_offloaded, offload_is_allowed, "{from:?}\n{report}");
         assert!(!report.shared_pages());
         let arrived = sink.into_bytes(0).unwrap();
         crate::files::assert_same(&arrived, &bytes, "stable, and offloaded");
     }
 }
 
-/// Into a file the kernel copies, so that nothing is shared.
+/// The kernel copies into a file, so that no page is shared.
 #[test]
 fn promise_8_between_files_nothing_is_shared_in_the_page_cache() {
-    // More than is read and written anyway.
+    // More than the plan reads and writes.
     const LEN: usize = 300_000;
     let source = crate::files::file(&vec![b'a'; LEN]);
     for strategy in every_strategy() {
@@ -152,7 +152,7 @@ fn promise_8_between_files_nothing_is_shared_in_the_page_cache() {
 
 /// A descriptor that cannot write does not make the file unchangeable.
 #[test]
-fn promise_8_a_read_only_descriptor_is_shared_all_the_same() {
+fn promise_8_pages_of_a_read_only_descriptor_are_shared_too() {
     let file = crate::files::file(&vec![b'a'; LEN]);
     let reader = reopen(&file, OFlags::RDONLY);
     let (_reader, sink) = pipe();
@@ -167,7 +167,8 @@ fn promise_8_a_memfd_that_can_be_cut_short_is_not_taken_for_immutable() {
     let fd = memfd_create("cut short", MemfdFlags::ALLOW_SEALING).unwrap();
     let file = File::from(fd);
     file.write_all_at(&vec![b'a'; LEN], 0).unwrap();
-    // Sealed against writing, and still free to shrink, which zeroes the rest of a page in place.
+    // The seal forbids writing, and allows to shrink the file, which zeroes the rest of a page in
+    // place.
     fcntl_add_seals(&file, SealFlags::WRITE).unwrap();
     let (reader, sink) = pipe();
     let report = Transfer::new(&file, &sink).stable(true).run().unwrap();
@@ -176,14 +177,14 @@ fn promise_8_a_memfd_that_can_be_cut_short_is_not_taken_for_immutable() {
     drop(sink);
     let read = crate::files::read_to_end(&reader);
     assert_eq!(read.len(), LEN);
-    assert!(all(&read, b'a'));
+    assert!(is_filled_with(&read, b'a'));
 }
 
 /// The peer of a stream.
 type Reader = OwnedFd;
 
-/// Empty pipes and sockets of all kinds, which can carry the pages of a file.
-fn carriers() -> Vec<(&'static str, Reader, OwnedFd)> {
+/// Empty pipes and sockets of all kinds that can hold pages of a file.
+fn page_holders() -> Vec<(&'static str, Reader, OwnedFd)> {
     let named = |name, (reader, writer)| (name, reader, writer);
     let (there, here) = crate::endpoints::tcp();
     vec![
@@ -193,12 +194,11 @@ fn carriers() -> Vec<(&'static str, Reader, OwnedFd)> {
     ]
 }
 
-/// Somebody sends a file into a pipe or socket, from there it is moved on, and then the file is
-/// written to.
+/// A file is sent into a pipe or socket, moved on from there, and then overwritten.
 #[test]
-fn promise_8_what_a_pipe_or_socket_holds_of_a_file_does_not_change_with_stable() {
-    for (from, source, feeder) in carriers() {
-        for (to, reader, sink) in carriers() {
+fn promise_8_file_pages_in_a_pipe_or_socket_do_not_change_with_stable() {
+    for (from, source, feeder) in page_holders() {
+        for (to, reader, sink) in page_holders() {
             for also in [false, true] {
                 for strategy in every_strategy() {
                     if matches!(
@@ -216,8 +216,12 @@ fn promise_8_what_a_pipe_or_socket_holds_of_a_file_does_not_change_with_stable()
                         "pipe" => &[Strategy::Splice, Strategy::Sendfile][..],
                         _ => &[Strategy::Sendfile, Strategy::SplicePipe],
                     };
-                    let is_left = first_allowed(offloads) != Strategy::Buffered;
-                    assert_eq!(sent.run().unwrap().shared_pages(), is_left, "{what}");
+                    let offload_is_allowed = first_allowed(offloads) != Strategy::Buffered;
+                    assert_eq!(
+                        sent.run().unwrap().shared_pages(),
+                        offload_is_allowed,
+                        "{what}"
+                    );
                     let (log, (other, also_sink)) = (crate::files::file(b""), pipe());
                     let transfer = |stable| {
                         let transfer = Transfer::new(&source, &sink)
@@ -229,7 +233,8 @@ fn promise_8_what_a_pipe_or_socket_holds_of_a_file_does_not_change_with_stable()
                             transfer.stable(stable)
                         }
                     };
-                    // The requested one that stable forbids says so, and leaves the bytes to another.
+                    // A requested strategy that `stable` forbids says so and moves nothing; the
+                    // plan then moves the bytes.
                     let requested = transfer(true).run();
                     let report = match requested {
                         Err(error) => {
@@ -255,9 +260,9 @@ fn promise_8_what_a_pipe_or_socket_holds_of_a_file_does_not_change_with_stable()
                         .unwrap();
                         bytes
                     };
-                    assert!(all(&read(&reader), b'a'), "{what}: {report}");
+                    assert!(is_filled_with(&read(&reader), b'a'), "{what}: {report}");
                     if !report.sinks().is_empty() {
-                        assert!(all(&read(&other), b'a'), "{what}: {report}");
+                        assert!(is_filled_with(&read(&other), b'a'), "{what}: {report}");
                     }
                 }
             }
@@ -266,9 +271,9 @@ fn promise_8_what_a_pipe_or_socket_holds_of_a_file_does_not_change_with_stable()
 }
 
 #[test]
-fn promise_8_pages_that_are_passed_on_are_told_of() {
-    for (_, source, feeder) in carriers() {
-        for (_, _reader, sink) in carriers() {
+fn promise_8_the_plan_and_the_report_name_pages_that_are_passed_on() {
+    for (_, source, feeder) in page_holders() {
+        for (_, _reader, sink) in page_holders() {
             let transfer = || Transfer::new(&source, &sink);
             let plan = transfer().plan().unwrap();
             assert!(plan.shares_pages(), "{plan}");
@@ -279,7 +284,7 @@ fn promise_8_pages_that_are_passed_on_are_told_of() {
             let plan = transfer().stable(true).plan().unwrap();
             assert!(!plan.shares_pages(), "{plan}");
             assert_eq!(plan.strategy(), Strategy::Buffered);
-            // Only a pipe or socket keeps them.
+            // Only a pipe or socket keeps pages.
             let (log, null) = (OwnedFd::from(crate::files::file(b"")), null());
             for sink in [&log, &null] {
                 let plan = Transfer::new(&source, sink).stable(true).plan().unwrap();

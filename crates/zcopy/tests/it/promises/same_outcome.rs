@@ -1,5 +1,5 @@
-//! Promise 2: the strategy changes the speed and nothing else. These transfers fail; `every_pair`
-//! compares those that succeed.
+//! Promise 2: the strategy changes the speed and nothing else. The transfers here fail;
+//! `every_pair` compares those that succeed.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -24,9 +24,9 @@ fn memfd(bytes: &[u8], seals: SealFlags) -> File {
     memfd
 }
 
-/// `EPERM` is a reason to try the next strategy, until nothing but read and write is left.
+/// After `EPERM` each next strategy is tried, until only read and write are left.
 #[test]
-fn promise_2_a_sink_that_may_not_be_written_says_so_by_every_strategy() {
+fn promise_2_a_sink_that_may_not_be_written_fails_by_every_strategy() {
     let source = file(&pattern(LARGE));
     for strategy in every_strategy() {
         let sink = memfd(b"", SealFlags::WRITE);
@@ -45,9 +45,9 @@ fn promise_2_a_sink_that_may_not_be_written_says_so_by_every_strategy() {
     }
 }
 
-/// The same in the middle of the transfer.
+/// The sink fails in the middle of the transfer.
 #[test]
-fn promise_2_a_sink_that_may_not_grow_says_so_by_every_strategy() {
+fn promise_2_a_sink_that_may_not_grow_fails_by_every_strategy() {
     const ROOM: usize = 1 << 20;
     let bytes = pattern(LARGE);
     for from in [SourceKind::Memfd, SourceKind::Pipe, SourceKind::UnixStream] {
@@ -75,7 +75,7 @@ fn promise_2_a_sink_that_may_not_grow_says_so_by_every_strategy() {
 }
 
 #[test]
-fn promise_2_a_socket_without_a_peer_says_so_by_every_strategy() {
+fn promise_2_a_socket_without_a_peer_fails_by_every_strategy() {
     let socket = || -> OwnedFd {
         rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap()
     };
@@ -108,7 +108,7 @@ fn promise_2_a_socket_without_a_peer_says_so_by_every_strategy() {
 }
 
 #[test]
-fn promise_2_a_source_that_cannot_be_read_says_so() {
+fn promise_2_a_source_that_cannot_be_read_fails() {
     // Nothing is mapped at address 0.
     let source = File::open("/proc/self/mem").unwrap();
     let sink = file(b"");
@@ -120,7 +120,7 @@ fn promise_2_a_source_that_cannot_be_read_says_so() {
 
 #[test]
 fn an_empty_source_does_not_blame_a_closed_pipe() {
-    // Whatever there was has been delivered; the reader may go.
+    // All bytes have been delivered, so the reader may close the pipe.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(writer);
     let (gone, sink) = std::io::pipe().unwrap();
@@ -139,7 +139,7 @@ fn a_file_that_has_been_delivered_does_not_blame_a_closed_pipe() {
         let report = Transfer::new(&source, &sink)
             .source_offset(0)
             .observe(|progress| {
-                // Takes whatever is there, and leaves when it has everything.
+                // Takes what the pipe holds, and closes it once everything has arrived.
                 let mut taken = vec![0; 2 << 20];
                 if let Some(pipe) = &mut reader {
                     std::io::Read::read(pipe, &mut taken).unwrap();
@@ -156,7 +156,11 @@ fn a_file_that_has_been_delivered_does_not_blame_a_closed_pipe() {
             (len as u64, zcopy::Ended::Eof)
         );
         let offloads = [Strategy::Splice, Strategy::Sendfile];
-        let is_left = first_allowed(&offloads) != Strategy::Buffered;
-        assert_eq!(report.strategy() != Strategy::Buffered, is_left, "{report}");
+        let offload_is_allowed = first_allowed(&offloads) != Strategy::Buffered;
+        assert_eq!(
+            report.strategy() != Strategy::Buffered,
+            offload_is_allowed,
+            "{report}"
+        );
     }
 }

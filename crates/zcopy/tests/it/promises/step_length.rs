@@ -1,4 +1,5 @@
-//! Promise 6: no single call takes long, so that observing and stopping are prompt.
+//! Promise 6: no single call takes long, so that the observer is called, and can stop the transfer,
+//! promptly.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -32,7 +33,7 @@ fn promise_6_no_step_to_a_device_moves_more_than_4_mib() {
     }
 }
 
-/// The longest hole there is would be 2³⁶ steps of 64 MiB.
+/// A hole of 2⁶² bytes would take 2³⁶ steps of 64 MiB.
 #[test]
 fn promise_6_a_hole_is_stepped_over_promptly_and_ends() {
     let (Some(dir), len) = (Fs::Tmpfs.dir(), 1 << 62) else {
@@ -96,7 +97,7 @@ fn promise_6_no_step_between_files_moves_more_than_64_mib() {
         let Some(dir) = fs.dir() else {
             continue;
         };
-        // Data, not holes, which no call moves.
+        // Data, because no call moves holes.
         let source = file_in(&dir, &vec![1; 140 << 20]);
         for strategy in every_strategy().filter(|strategy| match strategy {
             Some(Strategy::Splice | Strategy::Sendfile) => false,
@@ -105,24 +106,28 @@ fn promise_6_no_step_between_files_moves_more_than_64_mib() {
             Some(_) => fs == Fs::Tmpfs,
         }) {
             let sink = file_in(&dir, b"");
-            // A limit keeps the whole from being cloned at once.
+            // The limit prevents a clone of the whole file.
             let transfer = Transfer::new(&source, &sink).source_offset(0);
             assert_steps(transfer.limit(139 << 20), strategy, 64 << 20);
         }
     }
 }
 
-fn assert_steps(transfer: Transfer<'_>, strategy: Option<Strategy>, bound: u64) {
+/// Asserts that no step moves more than `most` bytes.
+fn assert_steps(transfer: Transfer<'_>, strategy: Option<Strategy>, most: u64) {
     let mut before = 0;
-    let mut most = 0;
+    let mut longest_step = 0;
     let observed = transfer.maybe_strategy(strategy).observe(|progress| {
-        most = most.max(progress.bytes() - before);
+        longest_step = longest_step.max(progress.bytes() - before);
         before = progress.bytes();
         ControlFlow::Continue(())
     });
     let report = observed.run().unwrap();
-    assert!(report.bytes() > 2 * bound, "{report}");
-    assert!(most <= bound, "{most} bytes in one step\n{report}");
+    assert!(report.bytes() > 2 * most, "{report}");
+    assert!(
+        longest_step <= most,
+        "{longest_step} bytes in one step\n{report}"
+    );
     assert_eq!(before, report.bytes(), "the last step is observed too");
 }
 
@@ -147,12 +152,11 @@ fn promise_6_break_stops_after_the_step_with_everything_accounted_for() {
             for stop_at in [1, 2] {
                 let what = format!("{from:?}, {strategy:?}, step {stop_at}");
                 let source = Source::new(from, &bytes).unwrap();
-                // The pipe has no reader: what a step brought is taken by the observer, or stays in
-                // it.
+                // The observer takes what a step brought; if it stops, the rest stays in the pipe.
                 let (reader, sink) = pipe();
                 rustix::pipe::fcntl_setpipe_size(&sink, 1 << 20).unwrap();
                 let arrived = RefCell::new(Vec::new());
-                let take = || {
+                let drain_pipe = || {
                     let there = rustix::io::ioctl_fionread(&reader).unwrap();
                     let mut bytes = vec![0; usize::try_from(there).unwrap()];
                     rustix::io::read(&reader, &mut bytes).unwrap();
@@ -161,7 +165,7 @@ fn promise_6_break_stops_after_the_step_with_everything_accounted_for() {
                 let mut steps = 0;
                 let transfer = Transfer::new(&source.fd, &sink)
                     .observe(|_| {
-                        take();
+                        drain_pipe();
                         steps += 1;
                         if steps == stop_at {
                             ControlFlow::Break(())
@@ -192,12 +196,12 @@ fn promise_6_a_rate_limit_holds_to_the_byte_and_between_short_steps() {
     let bytes = pattern(200_000);
     let source = Source::new(SourceKind::Memfd, &bytes).unwrap();
     let sink = crate::files::file(b"");
-    let mut most = 0;
+    let mut longest_step = 0;
     let mut before = 0;
     let report = Transfer::new(&source.fd, &sink)
         .rate_limit(1_000_000)
         .observe(|progress| {
-            most = most.max(progress.bytes() - before);
+            longest_step = longest_step.max(progress.bytes() - before);
             before = progress.bytes();
             ControlFlow::Continue(())
         })
@@ -205,6 +209,9 @@ fn promise_6_a_rate_limit_holds_to_the_byte_and_between_short_steps() {
         .unwrap();
     assert_eq!((report.bytes(), report.ended()), (200_000, Ended::Eof));
     assert_eq!(report.strategy(), report.attempts()[0].strategy());
-    assert!(most <= 100_000, "a burst is a tenth of a second's worth");
+    assert!(
+        longest_step <= 100_000,
+        "a burst is a tenth of a second's worth"
+    );
     assert_same(&contents(&sink), &bytes, "at a rate");
 }

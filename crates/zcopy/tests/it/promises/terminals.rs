@@ -1,5 +1,5 @@
-//! Promise 5 for terminals: a user can stop their output, and no flag of a call keeps it from
-//! waiting for them.
+//! Promise 5 for terminals: a user can stop their output, and no flag of a call keeps the call from
+//! waiting then.
 
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,17 +22,16 @@ const LEN: usize = 200_000;
 fn arrived(fd: BorrowedFd<'_>, mut n: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while n > 0 {
-        let mut room = vec![0; n];
-        // The kernel passes the bytes on in its own time, so that waiting for them is right.
-        let read = rustix::io::read(fd, &mut room).unwrap();
-        bytes.extend_from_slice(&room[..read]);
+        let mut buffer = vec![0; n];
+        // The kernel delivers the bytes asynchronously, so that the read has to wait for them.
+        let read = rustix::io::read(fd, &mut buffer).unwrap();
+        bytes.extend_from_slice(&buffer[..read]);
         n -= read;
     }
     bytes
 }
 
-/// Moves a file to a terminal that nobody reads, until the transfer says that the terminal holds it
-/// up.
+/// Moves a file to a terminal that nobody reads, until the observer is told that the sink is full.
 fn move_until_full(sink: &OwnedFd, strategy: Option<Strategy>) -> u64 {
     let source = file(&pattern(LEN));
     let transfer = Transfer::new(&source, sink)
@@ -71,8 +70,8 @@ fn promise_5_the_master_of_a_terminal_does_not_hold_up_a_tick() {
     assert_same(&arrived(slave.as_fd(), n), &pattern(n), "to the master");
 }
 
-/// `^S` when the terminal is full, `^Q` after a few ticks. What the reader takes meanwhile makes
-/// room that may not be used.
+/// The observer sends `^S` when the terminal is full, and `^Q` after five ticks. The transfer may
+/// not use the room that the reader makes in between.
 #[test]
 fn promise_5_a_terminal_that_is_stopped_does_not_hold_up_a_tick() {
     let (master, slave) = terminal();

@@ -1,4 +1,4 @@
-//! Sinks that fail, and descriptors and pipes that are not to be had.
+//! Sinks that fail, and processes that cannot open descriptors or pipes.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -38,7 +38,7 @@ fn a_sink_that_cannot_be_written_to_is_refused() {
 }
 
 #[test]
-fn what_tee_cannot_serve_is_told_when_it_is_insisted_on() {
+fn a_requested_strategy_that_cannot_serve_the_sink_is_unsuitable() {
     let full = full();
     for strategy in [Strategy::Tee, Strategy::Sendfile] {
         let error = Repeat::new("y\n").strategy(strategy).run(&full);
@@ -74,7 +74,7 @@ fn a_full_disk_loses_no_count() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it_and_the_count_is_what_it_could_have_read() {
+fn a_reader_that_closes_ends_the_repetition_and_the_count_covers_what_it_read() {
     for n in [0, 1, 100_000, 3 << 20] {
         for strategy in allowed([None, Some(Strategy::Tee), Some(Strategy::Buffered)]) {
             let (reader, writer) = pipe();
@@ -118,17 +118,17 @@ fn a_file_size_limit_is_reached_to_the_byte() {
     }
 }
 
-/// Repeats into a pipe, in a child, and sees that every byte arrives.
-fn arrives(child: Child, ended_by: Option<Errno>) {
+/// Repeats a pattern into a pipe, in a child, and asserts that every byte arrives.
+fn assert_arrives(child: Child, tee_fails_with: Option<Errno>) {
     let sink = Sink::new(SinkKind::Pipe).unwrap();
     let null = File::open("/dev/null").unwrap();
     let fd = sink.fd.try_clone().unwrap();
     let told = child.repeating(4097, LARGE).run(null.into(), fd).unwrap();
     assert_eq!((told.bytes, &told.outcome), (LARGE, &Ok(())));
     let tee = told.attempts.iter().find(|(strategy, _)| strategy == "tee");
-    let expected = ended_by.map_or(0, Errno::raw_os_error);
+    let expected = tee_fails_with.map_or(0, Errno::raw_os_error);
     assert_eq!(tee, Some(&("tee".to_owned(), expected)));
-    let strategy = if ended_by.is_some() {
+    let strategy = if tee_fails_with.is_some() {
         "buffered"
     } else {
         "tee"
@@ -139,19 +139,19 @@ fn arrives(child: Child, ended_by: Option<Errno>) {
 }
 
 #[test]
-fn a_child_with_all_it_needs_goes_by_tee() {
+fn a_child_without_limits_uses_tee() {
     let refused = refused_with(Strategy::Tee);
-    arrives(Child::new(), refused);
+    assert_arrives(Child::new(), refused);
 }
 
 #[test]
-fn without_descriptors_it_is_written() {
-    arrives(Child::new().without_descriptors(), Some(Errno::MFILE));
+fn without_descriptors_the_pattern_is_written() {
+    assert_arrives(Child::new().without_descriptors(), Some(Errno::MFILE));
 }
 
 #[test]
 fn a_user_who_is_over_the_budget_for_pipes_is_written_to() {
     if is_root() {
-        arrives(Child::new().over_the_pipe_budget(), Some(Errno::NOBUFS));
+        assert_arrives(Child::new().over_the_pipe_budget(), Some(Errno::NOBUFS));
     }
 }

@@ -14,7 +14,7 @@ use crate::files::{assert_same, pattern, read_to_end};
 use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, is_allowed};
 
-/// Nobody reads: it fills the pipe, waits, and is stopped at the first tick.
+/// Nobody reads the sink: the repetition fills it, waits, and is stopped at the first tick.
 #[test]
 fn break_while_the_sink_is_full_takes_one_tick() {
     for len in [3, 4097, (1 << 20) + 3] {
@@ -139,7 +139,8 @@ fn a_rate_is_kept_and_the_bytes_are_the_same() {
 
 #[test]
 fn a_step_allocates_nothing() {
-    let bound = 300 << 10;
+    /// A buffer, and room for plan and report.
+    const MOST_BYTES: u64 = 300 << 10;
     for strategy in allowed([Strategy::Tee, Strategy::Buffered]) {
         let allocated = |limit| {
             let null = null();
@@ -154,14 +155,14 @@ fn a_step_allocates_nothing() {
         let (few, many) = (allocated(1 << 20), allocated(1 << 30));
         assert_eq!(few.count_total, many.count_total, "{strategy}");
         assert!(
-            many.bytes_max <= bound,
+            many.bytes_max <= MOST_BYTES,
             "{strategy}: {} bytes",
             many.bytes_max
         );
     }
 }
 
-/// A long pattern is written from where it lies.
+/// A long pattern is written directly from the memory of the caller.
 #[test]
 fn a_long_pattern_is_not_copied() {
     let pattern = pattern(5 << 20);

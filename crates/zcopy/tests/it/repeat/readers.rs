@@ -1,4 +1,4 @@
-//! Pipes, by who reads them and how.
+//! Pipes with different readers and of different capacities.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -16,8 +16,8 @@ use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed, is_allowed, needs};
 use crate::strategies::assert_served;
 
-/// Splices everything into a file in memory.
-fn spliced(reader: OwnedFd, len: usize) -> JoinHandle<Vec<u8>> {
+/// Starts a thread that splices everything into a memfd.
+fn splice_all(reader: OwnedFd, len: usize) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {
         let memfd = rustix::fs::memfd_create("zcopy", MemfdFlags::CLOEXEC).unwrap();
         while splice(&reader, None, &memfd, None, len, SpliceFlags::empty()).unwrap() > 0 {}
@@ -31,11 +31,11 @@ fn a_reader_that_splices_gets_the_same_bytes() {
         return;
     }
     for len in [1, 3, 4097, (32 << 10) + 1, (1 << 20) + 3] {
-        // By slots, by pieces of slots, and by as much as there is.
+        // One slot at a time, parts of slots, and as much as there is.
         for step in [4096, 10_000, 8 << 20] {
             let pattern = pattern(len);
             let (reader, writer) = pipe();
-            let arrived = spliced(reader, step);
+            let arrived = splice_all(reader, step);
             let limit = LARGE + 2 * len as u64;
             let report = Repeat::new(&pattern).limit(limit).run(&writer).unwrap();
             drop(writer);
@@ -47,7 +47,7 @@ fn a_reader_that_splices_gets_the_same_bytes() {
     }
 }
 
-/// Every splice then moves one slot, and a pattern is torn at almost every one.
+/// Each splice moves one slot, so that a pattern is split at almost every slot.
 #[test]
 fn a_sink_of_one_slot_is_enough() {
     for len in [1, 3, 4097, (1 << 20) + 3] {
@@ -103,7 +103,8 @@ fn both_modes_work_with_and_without_a_tick() {
     }
 }
 
-/// Not one write for each of its lines.
+/// A message holds many repetitions of the pattern, up to the length that every socket family
+/// takes.
 #[test]
 fn a_message_is_as_long_as_every_family_takes() {
     let (collect, sink) = crate::endpoints::unix(rustix::net::SocketType::SEQPACKET);
@@ -126,7 +127,7 @@ fn a_message_is_as_long_as_every_family_takes() {
 }
 
 #[test]
-fn the_record_of_a_long_repetition_is_short() {
+fn a_long_repetition_reports_two_attempts() {
     let sink = Sink::new(SinkKind::Pipe).unwrap();
     let report = repeat(b"y\n", 64 << 20, None, sink);
     let strategies: Vec<_> = report
@@ -135,10 +136,10 @@ fn the_record_of_a_long_repetition_is_short() {
         .map(zcopy::Attempt::strategy)
         .collect();
     assert_eq!(strategies, [Strategy::Buffered, Strategy::Tee]);
-    let [opening, _] = report.attempts() else {
+    let [warm_up, _] = report.attempts() else {
         panic!("{report}");
     };
     if is_allowed(Strategy::Tee) {
-        assert!(opening.bytes() <= 512 << 10, "{report}");
+        assert!(warm_up.bytes() <= 512 << 10, "{report}");
     }
 }

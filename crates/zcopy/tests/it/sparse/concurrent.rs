@@ -1,4 +1,4 @@
-//! Holes while others use the same files.
+//! Sparse transfers while other threads use the same files.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ use crate::files::{
 use crate::mounts::Fs;
 
 const PIECE: usize = 64 << 10;
-/// How many pieces a part has: data, and a hole of three.
+/// The pieces of a part: one of data, and a hole of three.
 const PIECES: usize = 4;
 const PARTS: usize = 4;
 
@@ -31,8 +31,8 @@ fn source(fs: Fs) -> Option<(File, Vec<u8>)> {
     Some((file, bytes))
 }
 
-/// A sink that one transfer lengthens is not shortened by another one, which has just found it
-/// shorter.
+/// Each transfer may find the sink shorter than another one has just made it. It must not shorten
+/// the sink.
 #[test]
 fn parallel_transfers_by_offsets_into_one_file_lose_nothing() {
     const ROUNDS: usize = 100;
@@ -78,9 +78,9 @@ fn parallel_transfers_by_offsets_into_one_file_lose_nothing() {
     }
 }
 
-/// Others read by a cursor while transfers go by offsets, which never touch it.
+/// Transfers at offsets never move the cursor through which another thread reads.
 #[test]
-fn a_search_for_holes_by_offset_does_not_disturb_who_reads_by_the_cursor() {
+fn a_search_for_holes_by_offset_does_not_disturb_a_reader_at_the_cursor() {
     const ROUNDS: usize = 300;
     let Some((source, bytes)) = source(Fs::Tmpfs) else {
         return;
@@ -114,16 +114,16 @@ fn a_search_for_holes_by_offset_does_not_disturb_who_reads_by_the_cursor() {
             assert!(report.hole_bytes() > 0);
         }
         is_over.store(true, Ordering::Relaxed);
-        assert!(reading.join().unwrap(), "the reader got something else");
+        assert!(reading.join().unwrap(), "the reader got other bytes");
     });
 }
 
-/// Somebody appends to a log that is sparse while it is copied, and afterwards the copy is what the
-/// log was.
+/// Another thread appends to a sparse log during the copy. The copy equals the beginning of the
+/// log.
 #[test]
-fn a_sparse_source_that_grows_meanwhile_gives_what_was_appended() {
+fn a_copy_of_a_sparse_source_that_grows_is_a_prefix_of_it() {
     const ROUNDS: usize = 300;
-    let word = pattern(5000);
+    let tail = pattern(5000);
     for fs in [Fs::Ext4, Fs::Tmpfs] {
         for round in 0..ROUNDS {
             let Some(dir) = fs.dir() else {
@@ -136,7 +136,7 @@ fn a_sparse_source_that_grows_meanwhile_gives_what_was_appended() {
             let report = std::thread::scope(|scope| {
                 scope.spawn(|| {
                     for _ in 0..20 {
-                        rustix::io::write(&appender, &word).unwrap();
+                        rustix::io::write(&appender, &tail).unwrap();
                     }
                 });
                 Transfer::new(&source, &sink).run().unwrap()

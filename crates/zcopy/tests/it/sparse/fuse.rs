@@ -1,4 +1,4 @@
-//! Holes, and ends without positions, on file systems in user space.
+//! Holes, and files without positions, on file systems in user space.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -72,7 +72,7 @@ fn the_end_of_a_file_without_positions_is_confirmed_by_reading_on() {
         assert_same(&arrived, &bytes, &format!("{strategy:?}"));
 
         if strategy == Some(Strategy::Sendfile) {
-            // Between two files the kernel wants positions.
+            // The kernel needs positions between two files.
             continue;
         }
         let Some(source) = serve(Server::HasNoPositions, &bytes) else {
@@ -87,10 +87,10 @@ fn the_end_of_a_file_without_positions_is_confirmed_by_reading_on() {
     }
 }
 
-/// A splice stops where the file claims to end. What is read on to confirm that end has left the
-/// source.
+/// A splice stops where the file claims to end. The read that confirms this end takes more bytes
+/// from the source.
 #[test]
-fn what_was_read_to_confirm_the_end_is_handed_back() {
+fn bytes_that_were_read_to_confirm_the_end_are_handed_back() {
     let bytes = pattern(200_000);
     if is_allowed(Strategy::SplicePipe) {
         let Some(source) = serve(Server::ClaimsHalf, &bytes) else {

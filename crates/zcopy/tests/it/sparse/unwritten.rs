@@ -13,7 +13,7 @@ use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
 use crate::strategies::every_strategy;
 
-/// 4 MiB of allocated blocks, of which the third MiB was written, and the bytes.
+/// 4 MiB of allocated blocks, of which only the third MiB has been written, and the bytes.
 fn unwritten(fs: Fs) -> Option<(File, Vec<u8>)> {
     let file = file_in(&fs.dir()?, b"");
     rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, 4 * MIB as u64).unwrap();
