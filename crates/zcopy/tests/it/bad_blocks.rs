@@ -1,8 +1,8 @@
-//! Sources that cannot be read everywhere.
+//! Sources with blocks that cannot be read.
 //!
-//! The bad blocks are real: files on btrfs whose blocks were changed behind its back, so that their
-//! checksums are wrong and reads of them fail with `EIO`; and disks, and a file system on one, that
-//! are such files.
+//! The bad blocks are real. The sources are files on a btrfs in an image; some blocks were changed
+//! in the image, so that their checksums are wrong and reads of them fail with `EIO`. Some of these
+//! files serve as disks, also as the disk of another file system.
 
 use std::fs::File;
 use std::num::NonZeroU64;
@@ -23,11 +23,11 @@ mod injected_errors;
 
 use disk::{BLOCK, beside_damaged, damaged, damaged_device, damaged_on_ext4, words, zeroed};
 
-/// The last block is a small part of one.
+/// The last block of the file is incomplete.
 const LEN: usize = (3 << 20) + 777;
 
-/// Which blocks are bad.
-fn places() -> Vec<Vec<usize>> {
+/// The cases: each lists the blocks that are bad.
+fn bad_block_lists() -> Vec<Vec<usize>> {
     let last = LEN / BLOCK;
     vec![
         vec![0],
@@ -45,7 +45,8 @@ fn n_zeroed(bytes: &[u8], expected: &[u8]) -> u64 {
     bytes.iter().zip(expected).filter(|(a, b)| a != b).count() as u64
 }
 
-/// Moves all of a source into a file and back, and judges what has arrived.
+/// Moves a whole source into a file, by cursors and by offsets, and checks the bytes and the ranges
+/// that were skipped.
 #[track_caller]
 fn assert_skips(source: &impl AsFd, bytes: &[u8], bad: &[usize], strategy: Option<Strategy>) {
     let what = format!("{bad:?}, {strategy:?}");
@@ -53,10 +54,10 @@ fn assert_skips(source: &impl AsFd, bytes: &[u8], bad: &[usize], strategy: Optio
     for by_offset in [false, true] {
         let sink = file(b"");
         set_cursor(source, 0);
-        let mut told = Vec::new();
+        let mut ranges = Vec::new();
         let mut transfer = Transfer::new(source, &sink)
             .skip_errors(SkipErrors::Adaptive)
-            .on_skip(|skipped| told.push((skipped.offset(), skipped.bytes(), skipped.error())))
+            .on_skip(|skipped| ranges.push((skipped.offset(), skipped.bytes(), skipped.error())))
             .maybe_strategy(strategy);
         if by_offset {
             transfer = transfer.source_offset(0).sink_offset(0);
@@ -73,21 +74,21 @@ fn assert_skips(source: &impl AsFd, bytes: &[u8], bad: &[usize], strategy: Optio
         );
         let at = if by_offset { 0 } else { len };
         assert_eq!((cursor(source), cursor(&sink)), (at, at), "{what}");
-        let n: u64 = told.iter().map(|(_, bytes, _)| bytes).sum();
+        let n: u64 = ranges.iter().map(|(_, bytes, _)| bytes).sum();
         assert_eq!(report.skipped_bytes(), n, "{what}");
         let mut left = bytes.to_vec();
-        for (offset, len, error) in told {
+        for (offset, len, error) in ranges {
             assert_eq!(error.raw_os_error(), Some(5), "EIO");
             let offset = usize::try_from(offset).unwrap();
             left[offset..][..usize::try_from(len).unwrap()].fill(0);
         }
-        assert_same(&left, &expected, &format!("told of {what}"));
+        assert_same(&left, &expected, &format!("{what}: the ranges of on_skip"));
     }
 }
 
 #[test]
 fn every_block_of_a_file_that_can_be_read_arrives() {
-    for bad in places() {
+    for bad in bad_block_lists() {
         let bytes = words(LEN);
         let Some(source) = damaged(&bytes, &bad) else {
             return;
@@ -104,11 +105,11 @@ fn every_block_of_a_file_that_can_be_read_arrives() {
     }
 }
 
-/// A whole read of a disk by `O_DIRECT` fails for one bad block in it.
+/// One bad block fails a whole read of a disk with `O_DIRECT`.
 #[test]
 fn every_block_of_a_disk_that_can_be_read_arrives() {
     const LEN: usize = 3 << 20;
-    for mut bad in places() {
+    for mut bad in bad_block_lists() {
         bad.retain(|block| *block < LEN / BLOCK);
         let bytes = words(LEN);
         let Some(source) = damaged_device(&bytes, &bad) else {
@@ -121,7 +122,7 @@ fn every_block_of_a_disk_that_can_be_read_arrives() {
 
 #[test]
 fn every_block_of_a_file_on_a_bad_disk_that_can_be_read_arrives() {
-    for bad in places() {
+    for bad in bad_block_lists() {
         let bytes = words(LEN);
         let Some(source) = damaged_on_ext4(&bytes, &bad) else {
             return;
@@ -130,8 +131,8 @@ fn every_block_of_a_file_on_a_bad_disk_that_can_be_read_arrives() {
     }
 }
 
-/// Read-ahead fills large folios (of disks, and of ext4 since Linux 6.16). One bad block keeps the
-/// whole folio from being read.
+/// Read-ahead fills large folios (for disks, and for ext4 since Linux 6.16). One bad block makes
+/// the whole folio unreadable.
 #[test]
 fn good_blocks_of_a_large_folio_arrive() {
     for bad in [vec![300], (0..60).map(|n| 100 + 5 * n).collect()] {
@@ -145,7 +146,7 @@ fn good_blocks_of_a_large_folio_arrive() {
                 let _ = source.read_at(&mut block, at);
             }
             assert_skips(&source, &bytes, &bad, None);
-            // A first read of a single block is no better than one of many.
+            // A first read of one block fails as one of many blocks does.
             let sink = file(b"");
             set_cursor(&source, 0);
             let transfer = Transfer::new(&source, &sink).skip_errors(SkipErrors::Adaptive);
@@ -159,9 +160,9 @@ fn good_blocks_of_a_large_folio_arrive() {
     }
 }
 
-/// A clone would refer to the same blocks, which cannot be read.
+/// A clone would share the bad blocks.
 #[test]
-fn bad_blocks_are_not_shared_unless_that_is_asked_for() {
+fn bad_blocks_are_not_shared_without_a_request() {
     let bad = vec![0, 300];
     let bytes = words(LEN);
     let (Some(source), Some(sink)) = (damaged(&bytes, &bad), beside_damaged()) else {
@@ -201,7 +202,7 @@ fn a_pipe_and_a_socket_get_zeros_too() {
         let transfer = Transfer::new(&source, &sink).skip_errors(SkipErrors::Adaptive);
         let report = transfer.tick(Duration::from_millis(5)).run().unwrap();
         drop(sink);
-        assert_same(&reader.join().unwrap(), &zeroed(&bytes, &bad), "");
+        assert_same(&reader.join().unwrap(), &zeroed(&bytes, &bad), "zeros");
         assert_eq!(report.skipped_bytes(), 4 * BLOCK as u64);
         let strategies: Vec<_> = report
             .attempts()
@@ -228,7 +229,7 @@ fn a_direct_sink_gets_whole_blocks() {
             .skip_errors(SkipErrors::Adaptive)
             .maybe_strategy(strategy);
         assert_eq!(transfer.run().unwrap().skipped_bytes(), 3 * BLOCK as u64);
-        assert_same(&contents(&plain), &zeroed(&bytes, &[1, 300, 767]), "");
+        assert_same(&contents(&plain), &zeroed(&bytes, &[1, 300, 767]), "direct");
     }
 }
 
@@ -255,7 +256,7 @@ fn a_block_is_skipped_up_to_the_next_multiple() {
 }
 
 #[test]
-fn the_limit_and_the_place_where_it_begins_are_kept() {
+fn bad_blocks_are_skipped_within_an_offset_and_a_limit() {
     let bad = vec![10, 11, 12];
     let bytes = words(LEN);
     let Some(source) = damaged(&bytes, &bad) else {
@@ -280,7 +281,7 @@ fn the_limit_and_the_place_where_it_begins_are_kept() {
 }
 
 #[test]
-fn it_is_inspected_dropped_behind_slowed_down_and_made_sparse() {
+fn skipping_works_with_inspect_drop_behind_a_rate_and_holes() {
     let bad: Vec<_> = (40..100).collect();
     let bytes = words(LEN);
     let Some(source) = damaged(&bytes, &bad) else {
@@ -303,7 +304,7 @@ fn it_is_inspected_dropped_behind_slowed_down_and_made_sparse() {
 }
 
 #[test]
-fn unless_it_is_asked_for_a_bad_block_is_the_end() {
+fn a_bad_block_ends_a_transfer_that_does_not_skip_errors() {
     let bytes = words(LEN);
     let Some(source) = damaged(&bytes, &[300]) else {
         return;
@@ -336,9 +337,9 @@ fn bad_blocks_are_not_skipped_for_several_sinks() {
     assert_eq!(cursor(&source), 0);
 }
 
-/// A pipe, which cannot be positioned, is moved as ever.
+/// A pipe has no positions, so that the option changes nothing.
 #[test]
-fn a_source_without_positions_is_moved_as_ever() {
+fn a_source_without_positions_is_moved_as_without_the_option() {
     let (reader, writer) = crate::endpoints::pipe();
     assert!(crate::files::write_all(&writer, b"hello"));
     drop(writer);
@@ -348,7 +349,7 @@ fn a_source_without_positions_is_moved_as_ever() {
     assert_eq!(contents(&sink), b"hello");
 }
 
-/// A file in `/proc` has no size that would tell where its bad range ends.
+/// A file in `/proc` has no size that could bound its bad range.
 #[test]
 fn a_source_that_claims_to_be_empty_fails_where_it_is_bad() {
     let source = File::open("/proc/self/mem").unwrap();

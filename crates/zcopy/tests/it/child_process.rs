@@ -1,8 +1,8 @@
-//! Transfers in a process of their own: with limits, as another user, or under `strace`.
+//! Transfers in a child process: with limits, as another user, or under `strace`.
 //!
-//! This very program is run again with one test, [`in_a_child`], which finds its orders in the
-//! environment. Its source is descriptor 0 and its sink descriptor 2; what became of it is told on
-//! descriptor 1, between what the harness prints.
+//! The test binary is run again with the single test [`in_a_child`], which gets its instructions
+//! from environment variables. Its source is descriptor 0 and its sink descriptor 2. It prints the
+//! outcome on descriptor 1, among the lines of the test harness.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use zcopy::{FilterTransfer, Repeat, Side, Strategy, Transfer};
 
 /// The prefix of the lines that a child prints, and of the environment variables that it reads.
 const MARK: &str = "ZCOPY_TEST_";
-/// Files that do not exist; asking for them shows up in a trace.
+/// Files that do not exist. A trace shows the calls that ask for them.
 const BEGIN: &str = "/zcopy-test-begins";
 const END: &str = "/zcopy-test-ends";
 
@@ -31,10 +31,10 @@ pub(crate) struct Child {
 pub(crate) struct Told {
     pub(crate) bytes: u64,
     pub(crate) strategy: String,
-    /// `Ok` or the side and the errno of the error.
+    /// `Ok`, or the side and the errno of the error.
     pub(crate) outcome: Result<(), (String, i32)>,
     pub(crate) undelivered: Vec<u8>,
-    /// Strategy and errno (0: none) of every attempt.
+    /// Strategy and errno (0 without an error) of every attempt.
     pub(crate) attempts: Vec<(String, i32)>,
 }
 
@@ -43,7 +43,7 @@ impl Child {
         Self::around(Command::new(std::env::current_exe().unwrap()))
     }
 
-    /// A child that ignores `SIGXFSZ` and so is told `EFBIG`.
+    /// A child that ignores `SIGXFSZ`, so that its writes fail with `EFBIG`.
     pub(crate) fn that_ignores_xfsz() -> Self {
         let mut shell = Command::new("sh");
         shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
@@ -59,8 +59,8 @@ impl Child {
         Self::around(strace)
     }
 
-    /// A child that is told `EIO` by those of these calls on a file that `when` names, as strace
-    /// counts them: each kind of call by itself.
+    /// A child whose calls on a file fail with `EIO`. strace selects the calls by their numbers in
+    /// `when`, and counts each kind of call by itself.
     pub(crate) fn that_fails_at(file: &Path, calls: &str, when: &str) -> Self {
         let mut strace = Command::new("strace");
         strace.args(["-f", "-o", "/dev/null", "-P"]).arg(file);
@@ -69,9 +69,9 @@ impl Child {
         Self::around(strace)
     }
 
-    /// A child that stands still for a while after each call of this name, which is written to a
-    /// file before: so that others can act between two of its calls.
-    pub(crate) fn that_dawdles_after(call: &str, trace: &Path) -> Self {
+    /// A child that pauses for 0.1 s after each call of this name, so that others can act between
+    /// two of its calls. The calls are written to a file.
+    pub(crate) fn that_pauses_after(call: &str, trace: &Path) -> Self {
         let mut strace = Command::new("strace");
         strace.arg("-f").arg("-o").arg(trace);
         strace.arg(format!("--trace={call}"));
@@ -81,8 +81,7 @@ impl Child {
     }
 
     fn around(mut command: Command) -> Self {
-        // One thread: the test then runs in the one that the trace begins with, and nothing else
-        // happens meanwhile.
+        // With one thread the test runs in the thread that begins the trace.
         command.args(["--exact", "child_process::in_a_child", "--nocapture"]);
         command
             .arg("--test-threads=1")
@@ -92,66 +91,66 @@ impl Child {
 
     pub(crate) fn strategy(self, strategy: Option<Strategy>) -> Self {
         match strategy {
-            Some(strategy) => self.order("STRATEGY", strategy.to_string()),
+            Some(strategy) => self.set("STRATEGY", strategy.to_string()),
             None => self,
         }
     }
 
-    /// Makes it look for zeros.
+    /// Detects blocks of zeros and makes holes of them.
     pub(crate) fn that_detects_holes(self) -> Self {
-        self.order("DETECT", "1".to_owned())
+        self.set("DETECT", "1".to_owned())
     }
 
-    /// Makes it skip what it cannot read.
+    /// Skips bad blocks.
     pub(crate) fn that_skips_errors(self) -> Self {
-        self.order("SKIP", "1".to_owned())
+        self.set("SKIP", "1".to_owned())
     }
 
-    /// Limits the size of the files it writes.
+    /// Limits the size of the files that the child writes.
     pub(crate) fn file_size(self, bytes: u64) -> Self {
-        self.order("FSIZE", bytes.to_string())
+        self.set("FSIZE", bytes.to_string())
     }
 
-    /// Lets it open no more descriptors.
+    /// Lets the child open no more descriptors.
     pub(crate) fn without_descriptors(self) -> Self {
-        self.order("NOFILE", "3".to_owned())
+        self.set("NOFILE", "3".to_owned())
     }
 
-    /// Makes it a user without privileges who has used up the budget for pipes.
+    /// Runs the child as a user without privileges who has used up the budget for pipes.
     pub(crate) fn over_the_pipe_budget(mut self) -> Self {
         self.command.uid(65534);
-        self.order("FILL_PIPES", "1".to_owned())
+        self.set("FILL_PIPES", "1".to_owned())
     }
 
-    /// Makes it try what could leave descriptors open, before its transfer.
+    /// Makes the child check, before its transfer, that transfers leave no descriptor open.
     pub(crate) fn counting_descriptors(self) -> Self {
-        self.order("COUNT", "1".to_owned())
+        self.set("COUNT", "1".to_owned())
     }
 
-    /// Makes it repeat the first bytes of [`pattern`](crate::files::pattern) instead.
+    /// Repeats the first bytes of [`pattern`](crate::files::pattern) instead of a transfer.
     pub(crate) fn repeating(self, len: usize, limit: u64) -> Self {
-        let len = self.order("REPEAT", len.to_string());
-        len.order("LIMIT", limit.to_string())
+        self.set("REPEAT", len.to_string())
+            .set("LIMIT", limit.to_string())
     }
 
-    /// Makes it filter its source, by [`toggle`](crate::filter::toggle), instead.
+    /// Filters the source with [`toggle`](crate::filter::toggle) instead of a transfer.
     pub(crate) fn filtering(self) -> Self {
-        self.order("REWRITE", "1".to_owned())
+        self.set("FILTER", "1".to_owned())
     }
 
-    fn order(mut self, name: &str, value: String) -> Self {
+    fn set(mut self, name: &str, value: String) -> Self {
         self.command.env(format!("{MARK}{name}"), value);
         self
     }
 
-    /// Runs it to its end. An error if it could not be started.
+    /// Runs the child to its end. Fails if the child cannot be started.
     pub(crate) fn run(mut self, source: OwnedFd, sink: OwnedFd) -> std::io::Result<Told> {
         self.command
             .stdin(source)
             .stderr(sink)
             .stdout(Stdio::piped());
         let child = self.command.spawn()?;
-        // The ends the command holds would keep pipes open.
+        // The command holds copies of source and sink, which would keep pipes open.
         drop(self);
         let output = child.wait_with_output()?;
         let printed = String::from_utf8(output.stdout).unwrap();
@@ -159,7 +158,7 @@ impl Child {
         let told: HashMap<_, _> = printed
             .split(MARK)
             .skip(1)
-            .filter_map(|told| told.lines().next()?.split_once('='))
+            .filter_map(|line| line.lines().next()?.split_once('='))
             .collect();
         let side = told["SIDE"];
         let errno = told["ERRNO"].parse().unwrap();
@@ -183,8 +182,8 @@ impl Child {
     }
 }
 
-/// The calls in a trace that the thread of the marks made between them, by the names that they
-/// have on 64-bit machines.
+/// The calls between the two marks, of the thread that made the marks, by their names on 64-bit
+/// machines.
 pub(crate) fn calls_between(trace: &Path) -> Vec<String> {
     let trace = std::fs::read_to_string(trace).unwrap();
     let mut inside = trace.lines().skip_while(|line| !line.contains(BEGIN));
@@ -194,7 +193,7 @@ pub(crate) fn calls_between(trace: &Path) -> Vec<String> {
         .take_while(|line| !line.contains(END))
         .filter(|line| thread_of(line) == thread)
         .map(|line| line.split_whitespace().nth(1).unwrap())
-        // A call that another thread's call interrupts in the trace has a second line.
+        // A call that is interrupted in the trace has a second line.
         .filter(|call| *call != "<...")
         .map(|call| match call.split('(').next().unwrap() {
             "mmap2" => "mmap".to_owned(),
@@ -208,28 +207,28 @@ pub(crate) fn calls_between(trace: &Path) -> Vec<String> {
 #[test]
 #[allow(clippy::print_stdout, reason = "the parent reads it")]
 fn in_a_child() {
-    let order = |name: &str| std::env::var(format!("{MARK}{name}")).ok();
-    if order("RUN").is_none() {
+    let variable = |name: &str| std::env::var(format!("{MARK}{name}")).ok();
+    if variable("RUN").is_none() {
         return;
     }
-    if order("COUNT").is_some() {
+    if variable("COUNT").is_some() {
         crate::promises::leave_no_descriptor_open();
     }
     let (source, sink) = (std::io::stdin(), std::io::stderr());
-    let _budget = order("FILL_PIPES").map(|_| fill_pipes());
+    let _budget = variable("FILL_PIPES").map(|_| fill_pipes());
     let mut transfer = Transfer::new(&source, &sink);
-    if let Some(name) = order("STRATEGY") {
+    if let Some(name) = variable("STRATEGY") {
         transfer = transfer.strategy(strategy(&name));
     }
-    if order("DETECT").is_some() {
+    if variable("DETECT").is_some() {
         transfer = transfer.sparse(zcopy::Sparse::Detect);
     }
-    if order("SKIP").is_some() {
+    if variable("SKIP").is_some() {
         transfer = transfer.skip_errors(zcopy::SkipErrors::Adaptive);
     }
     let limit = |resource, name: &str| {
         let maximum = rustix::process::getrlimit(resource).maximum;
-        if let Some(current) = order(name).map(|bytes| bytes.parse().unwrap()) {
+        if let Some(current) = variable(name).map(|bytes| bytes.parse().unwrap()) {
             let current = Some(current);
             setrlimit(resource, Rlimit { current, maximum }).unwrap();
         }
@@ -237,33 +236,33 @@ fn in_a_child() {
     limit(Resource::Fsize, "FSIZE");
     limit(Resource::Nofile, "NOFILE");
 
-    let repeated = order("REPEAT").map(|len| {
-        let limit = order("LIMIT").unwrap().parse().unwrap();
+    let repeated = variable("REPEAT").map(|len| {
+        let limit = variable("LIMIT").unwrap().parse().unwrap();
         (crate::files::pattern(len.parse().unwrap()), limit)
     });
 
     let mark = |path| rustix::fs::access(path, rustix::fs::Access::EXISTS).unwrap_err();
     mark(BEGIN);
-    let done = match &repeated {
+    let outcome = match &repeated {
         Some((pattern, limit)) => Repeat::new(pattern).limit(*limit).run(&sink),
-        None if order("REWRITE").is_some() => {
+        None if variable("FILTER").is_some() => {
             FilterTransfer::new(&sink, crate::filter::toggle).run(&source)
         }
         None => transfer.run(),
     };
     mark(END);
 
-    let report = match &done {
+    let report = match &outcome {
         Ok(report) => report,
         Err(error) => error.report(),
     };
-    let side = match done.as_ref().err().map(zcopy::Error::side) {
+    let side = match outcome.as_ref().err().map(zcopy::Error::side) {
         Some(Side::Source) => "source",
         Some(Side::Sink) => "sink",
         Some(_) => "neither",
         None => "",
     };
-    let errno = done.as_ref().err().and_then(zcopy::Error::raw_os_error);
+    let errno = outcome.as_ref().err().and_then(zcopy::Error::raw_os_error);
     let hex = report
         .undelivered()
         .iter()
@@ -300,7 +299,7 @@ pub(crate) fn fill_pipes() -> Vec<OwnedFd> {
         if capacity < 64 << 10 {
             return pipes;
         }
-        // Fails when it would exceed the budget; the pipe counts with 64 KiB then.
+        // This fails if it would exceed the budget; the pipe then counts with 64 KiB.
         let _ = rustix::pipe::fcntl_setpipe_size(&writer, 1 << 20);
         pipes.extend([reader, writer]);
         assert!(pipes.len() < 10_000, "this user has no budget");

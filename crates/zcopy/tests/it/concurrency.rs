@@ -33,8 +33,8 @@ pub(crate) fn bounded(test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Directories for scratch files on two file systems that are mounted already: that of the
-/// temporary directory (usually a disk), and tmpfs.
+/// Directories for scratch files on two file systems that are already mounted: the temporary
+/// directory (usually on a disk), and tmpfs.
 pub(crate) fn scratch_dirs() -> Vec<PathBuf> {
     let shm = PathBuf::from("/dev/shm");
     let mut dirs = vec![std::env::temp_dir()];
@@ -46,7 +46,7 @@ pub(crate) fn scratch_dirs() -> Vec<PathBuf> {
     dirs
 }
 
-/// A thread whose state another thread reads from `/proc`. Holds its directory there.
+/// A thread whose state another thread reads from `/proc`. Holds its directory in `/proc`.
 #[derive(Debug)]
 pub(crate) struct Thread(PathBuf);
 
@@ -63,7 +63,7 @@ impl Thread {
         Self(PathBuf::from(format!("/proc/{pid}")))
     }
 
-    /// Waits until the thread sleeps in a system call, and sleeps on.
+    /// Waits until the thread sleeps in a system call and does not wake up.
     ///
     /// Asserts nothing: if the thread does not fall asleep in time, the test covers less, and does
     /// not fail.

@@ -9,7 +9,7 @@ use crate::files::{appending, file_in, pattern, write_all};
 use crate::mounts::Fs;
 use crate::refused::{first_allowed, is_allowed, needs};
 
-/// The column in which the reasons, or the counts, begin.
+/// Asserts that verdict, strategy and reason (or count) begin in the same columns in each line.
 fn assert_aligned(text: &str) {
     for line in text.lines().filter(|line| line.starts_with("  ")) {
         let (verdict, rest) = line[2..].split_at(9);
@@ -60,7 +60,7 @@ fn a_plan_has_a_line_for_every_strategy_with_its_reason() {
 }
 
 #[test]
-fn the_plan_says_that_calls_for_files_need_two() {
+fn the_plan_says_that_calls_for_files_need_two_files() {
     let file = crate::files::file(&pattern(1 << 20));
     let other = crate::files::file(b"");
     let (reader, writer) = pipe();
@@ -85,8 +85,6 @@ fn the_plan_says_that_calls_for_files_need_two() {
     assert!(!reasons(plan).contains(&needed[0].to_owned()));
 }
 
-/// Where one sink must be written to, the bytes are in memory anyway, and writing them to
-/// `/dev/null` costs nothing.
 #[test]
 fn the_plan_says_what_a_private_pipe_gains_for_each_pair() {
     let Some(dir) = Fs::Ext4.dir() else {
@@ -126,6 +124,8 @@ fn the_plan_says_what_a_private_pipe_gains_for_each_pair() {
     }
 }
 
+/// If one sink must be written to, the bytes are in memory, and writing them to `/dev/null` costs
+/// nothing.
 #[test]
 fn nothing_is_shared_with_dev_null_alone_beside_a_sink_that_is_written_to() {
     let (source, _writer) = pipe();
@@ -144,7 +144,7 @@ fn nothing_is_shared_with_dev_null_alone_beside_a_sink_that_is_written_to() {
 }
 
 #[test]
-fn the_plan_of_a_requested_strategy_reads() {
+fn the_plan_of_a_requested_strategy_names_the_request() {
     let source = File::open("/dev/zero").unwrap();
     let sink = null();
     let transfer = Transfer::new(&source, &sink).limit(1 << 20);
@@ -176,7 +176,7 @@ fn a_report_has_a_line_for_every_attempt() {
         .run()
         .unwrap();
     let [attempt] = report.attempts() else {
-        panic!("one was enough: {report}");
+        panic!("more than one attempt: {report}");
     };
     let calls = attempt.calls();
     assert_eq!(
@@ -189,7 +189,7 @@ fn a_report_has_a_line_for_every_attempt() {
     assert!(calls >= 8, "256 KiB at a time: {calls}");
 }
 
-/// A headline names what ran, and a call that only found the end says that it did.
+/// The headline names the strategy that ran, and a call that only found the end says so.
 #[test]
 fn the_report_of_a_transfer_that_moved_nothing_names_what_ran() {
     let null = null();
@@ -242,7 +242,7 @@ fn an_end_that_a_read_confirms_is_told_from_bytes_that_it_moved() {
 }
 
 #[test]
-fn one_byte_is_one_byte() {
+fn one_byte_is_singular() {
     let (source, writer) = pipe();
     assert!(write_all(&writer, b"xy"));
     let null = null();
@@ -270,7 +270,7 @@ fn one_byte_is_one_byte() {
 }
 
 #[test]
-fn a_report_tells_of_a_fall_back_of_pages_and_of_what_is_handed_back() {
+fn a_report_names_a_failure_undelivered_bytes_and_shared_pages() {
     let (source, writer) = pipe();
     assert!(write_all(&writer, b"hello"));
     let full = full();

@@ -1,4 +1,4 @@
-//! Files that come to share their blocks.
+//! Files that share their blocks after a transfer.
 
 use std::fs::File;
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::skip::has_program;
 const CLONING: [Fs; 2] = [Fs::Btrfs, Fs::Xfs];
 const LEN: usize = (3 << 20) + 7;
 
-/// Extents of a file, and how many of them the file system says are shared.
+/// The number of extents of a file, and how many of them are shared.
 fn extents(file: &File) -> Option<(usize, usize)> {
     if !has_program("filefrag") {
         return None;
@@ -26,8 +26,8 @@ fn extents(file: &File) -> Option<(usize, usize)> {
         .args(["-v", &path])
         .output()
         .unwrap();
-    let said = String::from_utf8(filefrag.stdout).unwrap();
-    let lines = said.lines().filter(|line| line.contains(".."));
+    let stdout = String::from_utf8(filefrag.stdout).unwrap();
+    let lines = stdout.lines().filter(|line| line.contains(".."));
     let shared = lines.clone().filter(|line| line.contains("shared"));
     Some((lines.count(), shared.count()))
 }
@@ -73,7 +73,7 @@ fn always_and_auto_share_a_whole_file_and_never_does_not() {
                 _ => first_allowed(&CLONED),
             };
             assert_eq!(report.strategy(), expected, "{what}\n{report}");
-            // The file system may share blocks by copy_file_range too.
+            // The file system may share blocks in copy_file_range too.
             let shares = matches!(expected, Strategy::Reflink | Strategy::CopyFileRange);
             assert_eq!((cursor(&source), cursor(&sink)), (LEN as u64, LEN as u64));
             assert_same(&contents(&sink), &bytes, &what);
@@ -83,7 +83,7 @@ fn always_and_auto_share_a_whole_file_and_never_does_not() {
 }
 
 #[test]
-fn on_xfs_little_is_copied_because_sharing_takes_longer() {
+fn on_xfs_small_files_are_copied_because_sharing_takes_longer() {
     let Some(dir) = Fs::Xfs.dir() else {
         return;
     };
@@ -186,9 +186,9 @@ fn a_range_that_is_not_whole_blocks_is_copied_or_refused() {
                     Ok(report) => {
                         assert_eq!(reflink, Reflink::Auto, "{what}\n{report}");
                         assert_eq!(report.bytes(), len, "{what}");
-                        let is_left = first_allowed(&CLONED[1..]) != Strategy::Buffered;
+                        let offload_is_allowed = first_allowed(&CLONED[1..]) != Strategy::Buffered;
                         let is_offloaded = report.strategy() != Strategy::Buffered;
-                        assert_eq!(is_offloaded, is_left, "{what}\n{report}");
+                        assert_eq!(is_offloaded, offload_is_allowed, "{what}\n{report}");
                         len
                     }
                     Err(error) => {
@@ -208,7 +208,7 @@ fn a_range_that_is_not_whole_blocks_is_copied_or_refused() {
     }
 }
 
-/// A clone that ends within a block may do so only at the end of both files.
+/// A clone may end within a block only at the end of both files.
 #[test]
 fn an_odd_end_within_a_longer_sink_is_refused_before_anything_is_shared() {
     let bytes = pattern(LEN);
@@ -225,9 +225,9 @@ fn an_odd_end_within_a_longer_sink_is_refused_before_anything_is_shared() {
     }
 }
 
-/// xfs with blocks of 1 KiB shares what 4 KiB would divide.
+/// xfs with blocks of 1 KiB shares ranges that are no multiple of 4 KiB.
 #[test]
-fn the_file_system_s_own_blocks_are_what_counts() {
+fn ranges_need_whole_blocks_of_the_file_system() {
     if !needs(&[Strategy::Reflink]) {
         return;
     }
@@ -285,9 +285,9 @@ fn always_is_an_error_where_blocks_cannot_be_shared() {
     }
 }
 
-/// A rate limit means that bytes are moved.
+/// A clone moves no bytes, so a rate limit rules it out.
 #[test]
-fn a_limited_rate_is_not_cloned_past() {
+fn a_rate_limit_rules_out_a_clone() {
     let Some(dir) = Fs::Btrfs.dir() else {
         return;
     };
@@ -315,7 +315,7 @@ fn a_limited_rate_is_not_cloned_past() {
 
 /// A clone of a whole file skips `F_GETFL`: the kernel refuses a wrong access mode.
 #[test]
-fn whole_files_are_cloned_into_what_may_be_written_and_nothing_else_is_touched() {
+fn whole_files_are_cloned_only_into_writable_files() {
     if !needs(&[Strategy::Reflink]) {
         return;
     }
@@ -333,25 +333,29 @@ fn whole_files_are_cloned_into_what_may_be_written_and_nothing_else_is_touched()
         let pipe = File::from(crate::endpoints::pipe().1);
         for (what, from, to) in [
             (
-                "it appends",
+                "the sink appends",
                 &source,
                 &open(&empty, OFlags::WRONLY | OFlags::APPEND),
             ),
-            ("it is read", &source, &open(&empty, OFlags::RDONLY)),
-            ("it is the source", &source, &source),
             (
-                "the source is written",
+                "the sink is read-only",
+                &source,
+                &open(&empty, OFlags::RDONLY),
+            ),
+            ("the sink is the source", &source, &source),
+            (
+                "the source is write-only",
                 &open(&source, OFlags::WRONLY),
                 &empty,
             ),
-            ("it is a pipe", &source, &pipe),
+            ("the sink is a pipe", &source, &pipe),
         ] {
             let error = clone(from, to).expect_err(what);
             assert_eq!(error.bytes(), 0, "{fs:?}: {what}");
             assert_eq!(contents(&empty), b"", "{fs:?}: {what}");
         }
         assert_same(&contents(&source), &bytes, "the source");
-        // What is longer keeps its end.
+        // A longer sink keeps its end.
         let whole = 2 << 20;
         let (source, sink) = (
             file_in(&dir, &bytes[..whole]),
@@ -365,7 +369,7 @@ fn whole_files_are_cloned_into_what_may_be_written_and_nothing_else_is_touched()
         let mut expected = bytes[..whole].to_vec();
         expected.resize(3 << 20, 7);
         assert_same(&contents(&sink), &expected, "a longer sink");
-        // And into an empty one by one call.
+        // One call clones into an empty sink.
         let report = clone(&source, &empty).unwrap();
         assert_eq!(
             (report.strategy(), report.bytes()),
@@ -396,7 +400,7 @@ fn two_file_systems_of_one_kind_are_not_asked_for_copy_file_range() {
     assert!(transfer.run().unwrap_err().is_unsuitable());
 }
 
-/// Subvolumes have device numbers of their own, and share blocks all the same.
+/// Subvolumes have their own device numbers, and share blocks nevertheless.
 #[test]
 fn subvolumes_of_one_btrfs_share_blocks() {
     if !needs(&[Strategy::Reflink]) {
@@ -407,9 +411,9 @@ fn subvolumes_of_one_btrfs_share_blocks() {
     };
     let name = format!("subvolume-{}", std::process::id());
     let fd = dir.file_name().unwrap().to_str().unwrap();
-    let seen_by_others = format!("/proc/{}/fd/{fd}/{name}", std::process::id());
+    let path_for_other_processes = format!("/proc/{}/fd/{fd}/{name}", std::process::id());
     let mut make = Command::new("btrfs");
-    make.args(["subvolume", "create", &seen_by_others]);
+    make.args(["subvolume", "create", &path_for_other_processes]);
     assert!(make.output().unwrap().status.success());
     let bytes = pattern(LEN);
     let (source, sink) = (file_in(&dir, &bytes), file_in(&dir.join(name), b""));

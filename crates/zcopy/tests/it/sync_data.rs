@@ -27,8 +27,8 @@ fn every_kind_of_sink_takes_a_transfer_that_syncs_each_step() {
     }
 }
 
-/// That it is done in time is shown in the crate itself, where the calls can be seen
-/// (`engine/tests/syncing.rs`).
+/// The unit tests show that each sync comes in time, because the simulated kernel records the calls
+/// (`src/engine/pair/tests/syncing.rs`).
 #[test]
 fn each_step_can_be_synced_on_every_file_system_and_for_several_sinks() {
     let bytes = pattern(3 << 20);
@@ -36,16 +36,16 @@ fn each_step_can_be_synced_on_every_file_system_and_for_several_sinks() {
         let Some(dir) = fs.dir() else {
             continue;
         };
-        for second in [false, true] {
+        for to_two in [false, true] {
             let source = file(&bytes);
             let (sink, other) = (file_in(&dir, b""), file_in(&dir, b""));
             let mut transfer = Transfer::new(&source, &sink).sync_data(SyncData::EachStep);
-            if second {
+            if to_two {
                 transfer = transfer.also_to(&other);
             }
             assert_eq!(transfer.run().unwrap().bytes(), 3 << 20);
             assert_same(&contents(&sink), &bytes, &format!("{fs:?}"));
-            if second {
+            if to_two {
                 assert_same(&contents(&other), &bytes, &format!("{fs:?}"));
             }
         }

@@ -11,7 +11,7 @@ use crate::files::{contents, file, write_all};
 use crate::refused::needs;
 use crate::skip::has_program;
 
-/// Calls that move bytes, or find that there are no more.
+/// Calls that move bytes, or find the end.
 const MOVES: [&str; 9] = [
     "read",
     "pread64",
@@ -24,8 +24,8 @@ const MOVES: [&str; 9] = [
     "pwritev2",
 ];
 
-/// What musl's allocator calls for the buffer of a transfer: it maps room for it and gives that
-/// back, where glibc's takes it from the heap. No other libc is excused.
+/// The calls of musl's allocator for the buffer of a transfer: it maps and unmaps memory, where
+/// glibc's uses the heap. No other libc may make them.
 const BUFFERS_OF_MUSL: [&str; 2] = ["mmap", "munmap"];
 
 macro_rules! one_byte_costs_at_most_four_calls_more {
@@ -62,7 +62,7 @@ fn from_tcp() -> OwnedFd {
     here
 }
 
-/// The sink, and where what went into it can be read.
+/// A sink, and a descriptor to read its bytes back.
 type SinkAndBack = (OwnedFd, OwnedFd);
 
 fn to_file() -> SinkAndBack {
@@ -86,8 +86,8 @@ fn one_byte(source: OwnedFd, (sink, back): SinkAndBack) {
     let trace = tempfile::NamedTempFile::new().unwrap();
     let told = Child::traced_to(trace.path()).run(source, sink).unwrap();
     assert_eq!((told.bytes, told.outcome), (1, Ok(())));
-    let is_unprepared = ["buffered", "splice"].contains(&told.strategy.as_str());
-    assert!(is_unprepared, "{}", told.strategy);
+    let needs_no_setup = ["buffered", "splice"].contains(&told.strategy.as_str());
+    assert!(needs_no_setup, "{}", told.strategy);
     let back = File::from(back);
     let arrived = if back.metadata().unwrap().is_file() {
         contents(&back)
@@ -111,7 +111,8 @@ fn one_byte(source: OwnedFd, (sink, back): SinkAndBack) {
     assert!(others.len() <= 4, "{moves:?} {others:?}");
 }
 
-/// The size that a file had at the start bounds a step. It was asked for again with each step.
+/// The size of the file at the start limits the first step. An earlier version asked for the size
+/// at each step.
 #[test]
 fn a_file_that_fits_into_a_pipe_is_asked_for_its_size_once_and_for_its_cursor_twice() {
     if !has_program("strace") || !needs(&[Strategy::Splice]) {
@@ -127,7 +128,7 @@ fn a_file_that_fits_into_a_pipe_is_asked_for_its_size_once_and_for_its_cursor_tw
     drop(reader);
 
     let calls = calls_between(trace.path());
-    // Each architecture has names of its own for the same call.
+    // Architectures have different names for the same call.
     let count = |names: &[&str]| {
         calls
             .iter()
@@ -135,7 +136,10 @@ fn a_file_that_fits_into_a_pipe_is_asked_for_its_size_once_and_for_its_cursor_tw
             .count()
     };
     let n_status = count(&["fstat", "fstat64", "newfstatat", "statx"]);
-    assert_eq!(n_status, 2, "one of each end: {calls:?}");
+    assert_eq!(n_status, 2, "one for each descriptor: {calls:?}");
     let n_seek = count(&["lseek", "_llseek"]);
-    assert_eq!(n_seek, 2, "the survey's, and that of the range: {calls:?}");
+    assert_eq!(
+        n_seek, 2,
+        "one to classify the source, and one for the range: {calls:?}"
+    );
 }

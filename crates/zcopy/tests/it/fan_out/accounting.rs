@@ -1,5 +1,5 @@
-//! Whatever ends a transfer to several sinks: what each has, what is handed back and what is left
-//! add up.
+//! Whatever ends a transfer to several sinks, the bytes in the sinks, the bytes handed back and the
+//! rest of the source add up.
 
 use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
@@ -17,7 +17,8 @@ use crate::files::{assert_same, contents, file, pattern, reopen};
 use crate::mounts::Fs;
 use crate::refused::{first_allowed, is_allowed};
 
-/// That is rewound, that keeps what is only shared, and those that hand back.
+/// A source that is rewound, one that keeps bytes that are only shared, and two whose bytes are
+/// handed back.
 const SOURCES: [SourceKind; 4] = [
     SourceKind::Regular(Fs::Ext4),
     SourceKind::Pipe,
@@ -25,8 +26,8 @@ const SOURCES: [SourceKind; 4] = [
     SourceKind::Tcp,
 ];
 
-/// Asserts that the bytes that not every sink has are handed back or still in the source, once and
-/// in order.
+/// Asserts that the bytes that some sink lacks are handed back or still in the source, once and in
+/// order.
 #[track_caller]
 fn assert_rest(report: &Report, source: Source, bytes: &[u8], what: &str) {
     let n = usize::try_from(report.bytes()).unwrap();
@@ -72,10 +73,10 @@ fn a_break_after_any_step_leaves_everything_accounted_for() {
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");
                 assert!(seen.is_sorted() && seen.len() == steps, "{what}");
                 assert_eq!(seen.last(), Some(&report.bytes()), "{what}");
-                for (taker, told) in takers.into_iter().zip(report.sinks()) {
-                    assert!(told.bytes() >= report.bytes(), "{what}");
-                    let n = usize::try_from(told.bytes()).unwrap();
-                    let arrived = taker.into_bytes(told.bytes()).unwrap();
+                for (taker, sink_report) in takers.into_iter().zip(report.sinks()) {
+                    assert!(sink_report.bytes() >= report.bytes(), "{what}");
+                    let n = usize::try_from(sink_report.bytes()).unwrap();
+                    let arrived = taker.into_bytes(sink_report.bytes()).unwrap();
                     assert_same(&arrived, &bytes[..n], &what);
                 }
                 assert_rest(&report, source, &bytes, &what);
@@ -84,7 +85,7 @@ fn a_break_after_any_step_leaves_everything_accounted_for() {
     }
 }
 
-/// Each failure is put to the caller when it happens, and once.
+/// The caller decides about each failure once, when it happens.
 #[test]
 fn each_failure_is_decided_for_itself() {
     let bytes = pattern(LARGE);
@@ -94,17 +95,17 @@ fn each_failure_is_decided_for_itself() {
         };
         let (reader, closed) = pipe();
         drop(reader);
-        // A child that another test is just starting may hold it a little longer than we do.
+        // A child process that another test is starting may hold the reader a little longer.
         let mut gone = [PollFd::new(&closed, PollFlags::empty())];
         assert_eq!(poll(&mut gone, None), Ok(1));
         let (full, kept) = (full(), file(b""));
-        let mut asked = Vec::new();
+        let mut decided = Vec::new();
         let error = Transfer::new(&source.fd, &closed)
             .also_to(&kept)
             .also_to(&full)
             .on_sink_error_with(|sink| {
                 let kind = sink.error().unwrap().kind();
-                asked.push((sink.index(), sink.bytes(), kind));
+                decided.push((sink.index(), sink.bytes(), kind));
                 match kind {
                     ErrorKind::BrokenPipe => OnSinkError::Detach,
                     _ => OnSinkError::Stop,
@@ -119,16 +120,16 @@ fn each_failure_is_decided_for_itself() {
             (0, 0, ErrorKind::BrokenPipe),
             (2, 0, ErrorKind::StorageFull),
         ];
-        assert_eq!(asked, expected, "{what}");
+        assert_eq!(decided, expected, "{what}");
         let n = usize::try_from(error.report().sinks()[1].bytes()).unwrap();
         assert_same(&contents(&kept), &bytes[..n], &what);
         assert_rest(error.report(), source, &bytes, &what);
     }
 }
 
-/// The inspector has not seen bytes that some sinks have and others lack.
+/// The inspector has not seen bytes that only some sinks have.
 #[test]
-fn who_inspects_has_seen_what_the_count_says_when_a_sink_fails() {
+fn inspect_has_seen_the_bytes_counted_when_a_sink_fails() {
     let bytes = pattern(LARGE);
     for (decision, expected) in [(OnSinkError::Stop, 0), (OnSinkError::Detach, LARGE)] {
         let source = Source::new(SourceKind::Pipe, &bytes).unwrap();
@@ -149,16 +150,17 @@ fn who_inspects_has_seen_what_the_count_says_when_a_sink_fails() {
     }
 }
 
-/// It is full, and waited for; all that the transfer holds is what it still lacks; then it is gone.
+/// A sink is full, and the transfer waits for it with all bytes that it still lacks. Then its
+/// reader closes.
 #[test]
-fn a_watched_reader_that_goes_while_it_is_waited_for_is_not_waited_for_any_more() {
+fn a_watched_reader_that_closes_ends_the_wait_for_its_sink() {
     let bytes = pattern(200_000);
     for (from, strategy) in [
         (SourceKind::Memfd, None),
         (SourceKind::Memfd, Some(Strategy::Buffered)),
         (SourceKind::Pipe, None),
         (SourceKind::Pipe, Some(Strategy::Buffered)),
-        // By tee its bytes would lie in slots of 32 KiB each, and fit.
+        // By tee the bytes would lie in slots of 32 KiB, and fit.
         (SourceKind::UnixStream, Some(Strategy::Buffered)),
     ] {
         for also in [Kind::Null, Kind::AppendedNull] {
@@ -198,7 +200,7 @@ fn a_watched_reader_that_goes_while_it_is_waited_for_is_not_waited_for_any_more(
     }
 }
 
-/// Each descriptor has a cursor of its own, so that all write the same bytes to the same places.
+/// Each descriptor has its own cursor, so that all write the same bytes to the same offsets.
 #[test]
 fn the_same_file_named_several_times_holds_the_bytes_once() {
     let bytes = pattern(LARGE);
@@ -219,7 +221,7 @@ fn the_same_file_named_several_times_holds_the_bytes_once() {
     }
 }
 
-/// Counted in a process of its own, as other tests open descriptors meanwhile.
+/// Other tests open descriptors at the same time, so the test runs in its own process.
 #[test]
 fn no_more_pipes_are_open_than_there_are_sinks() {
     if !is_own_process(
@@ -238,7 +240,7 @@ fn no_more_pipes_are_open_than_there_are_sinks() {
             } else {
                 file(&pattern(LARGE)).into()
             };
-            // The feeder has the writing end, and closes it some time.
+            // The feeder closes the writing end after the last byte.
             let feeder = is_fed.then(|| {
                 let writer = writer.try_clone().unwrap();
                 std::thread::spawn(move || crate::files::write_all(&writer, &pattern(LARGE)))
@@ -260,8 +262,8 @@ fn no_more_pipes_are_open_than_there_are_sinks() {
                 first_allowed(&[Strategy::Tee]),
                 "{report}"
             );
-            // All but the one that takes the bytes out have one, and the bytes are shared out of
-            // one.
+            // Each sink but the one that consumes the bytes has a pipe, and one pipe holds the
+            // bytes of the source.
             let allowed = before + 2 * n_sinks;
             assert!(most.get() <= allowed, "{from}: {} of {allowed}", most.get());
             if is_allowed(Strategy::Tee) {

@@ -24,7 +24,7 @@ const SOURCES: [SourceKind; 3] = [
     SourceKind::Regular(Fs::Ext4),
     SourceKind::UnixStream,
 ];
-/// With and without a sink that must be written to.
+/// A set without, and one with, a sink that must be written to.
 const SETS: [[Kind; 3]; 2] = [
     [Kind::Pipe, Kind::File, Kind::TinySocket],
     [Kind::Append, Kind::OneSlot, Kind::Tcp],
@@ -95,7 +95,7 @@ fn a_rate_limit_loses_nothing() {
 }
 
 #[test]
-fn strategies_that_are_asked_for_are_used() {
+fn requested_strategies_are_used() {
     let bytes = pattern(LEN);
     for strategy in allowed([Strategy::Tee, Strategy::Buffered]) {
         assert_moves(&bytes, &bytes, Some(strategy), |transfer| {
@@ -105,7 +105,7 @@ fn strategies_that_are_asked_for_are_used() {
 }
 
 #[test]
-fn who_inspects_sees_every_byte_once() {
+fn inspect_sees_every_byte_once() {
     let bytes = pattern(LEN);
     for from in SOURCES {
         for kinds in SETS {
@@ -137,7 +137,7 @@ fn who_inspects_sees_every_byte_once() {
 }
 
 #[test]
-fn offsets_leave_cursors_alone_and_the_second_is_that_of_the_first_sink() {
+fn offsets_move_no_cursor_and_the_sink_offset_is_that_of_the_first_sink() {
     let Some(dir) = Fs::Ext4.dir() else { return };
     let bytes = pattern(LEN);
     let files = || (file_in(&dir, b"before"), file_in(&dir, b"before"));
@@ -164,7 +164,7 @@ fn offsets_leave_cursors_alone_and_the_second_is_that_of_the_first_sink() {
     }
 }
 
-/// The file is written to when the transfer is over and nobody has read from the pipes yet.
+/// The file is overwritten when the transfer is over, before anybody reads from the pipes.
 #[test]
 fn stable_bytes_do_not_change_in_the_pipe() {
     const LEN: usize = 60 << 10;
@@ -194,7 +194,7 @@ fn stable_bytes_do_not_change_in_the_pipe() {
                 drop(writer);
                 assert_same(&read_to_end(&reader), expected, &what);
             }
-            // What has been copied into a file cannot change.
+            // Bytes that have been copied into a file cannot change.
             assert_same(&contents(&log), &old, &what);
         }
     }
@@ -234,7 +234,7 @@ fn drop_behind_leaves_no_pages() {
 }
 
 #[test]
-fn what_serves_one_sink_alone_is_refused() {
+fn options_for_a_single_sink_are_refused() {
     let Some(dir) = Fs::Ext4.dir() else { return };
     let source: OwnedFd = file_in(&dir, &pattern(100_000)).into();
     let (null, other) = (null(), null());
@@ -274,9 +274,9 @@ fn tee_is_refused_where_nothing_can_be_shared() {
     assert!(error.is_unsuitable(), "{error:#}");
 }
 
-/// That read and write would be faster is no reason to refuse.
+/// A requested strategy is used even if read and write would be faster.
 #[test]
-fn tee_is_used_if_it_is_asked_for_however_little_there_is() {
+fn a_requested_tee_is_used_for_few_bytes() {
     if !needs(&[Strategy::Tee]) {
         return;
     }
@@ -315,7 +315,7 @@ fn tee_is_used_if_it_is_asked_for_however_little_there_is() {
 }
 
 #[test]
-fn a_sink_that_is_the_source_is_refused_wherever_it_stands() {
+fn a_sink_that_is_the_source_is_refused_at_every_index() {
     let (reader, writer) = pipe();
     let null = null();
     rustix::io::write(&writer, b"hello").unwrap();

@@ -1,4 +1,4 @@
-//! Readers that go while nothing moves, and observers that have waited enough.
+//! Readers that close while no byte moves, and observers that stop an idle transfer.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn an_idle_transfer_ends_with_its_last_reader() {
             .on_sink_error_with(|sink| {
                 let errno = sink.error().and_then(|error| error.raw_os_error());
                 gone.push((sink.index(), errno));
-                // The other goes when this one has been seen to.
+                // The second reader closes when the first failure has been reported.
                 second_reader = None;
                 OnSinkError::Detach
             });
@@ -43,7 +43,7 @@ fn an_idle_transfer_ends_with_its_last_reader() {
 }
 
 #[test]
-fn a_watched_reader_that_goes_stops_an_idle_transfer() {
+fn a_watched_reader_that_closes_stops_an_idle_transfer() {
     let (source, _writer) = pipe();
     let (reader, sink) = pipe();
     let null = null();
@@ -64,7 +64,7 @@ fn a_watched_reader_that_goes_stops_an_idle_transfer() {
 }
 
 #[test]
-fn a_reader_that_is_not_watched_may_go_when_there_is_no_more() {
+fn an_unwatched_reader_may_close_when_no_bytes_are_left() {
     let (source, writer) = pipe();
     let (reader, sink) = pipe();
     let null = null();
@@ -73,19 +73,19 @@ fn a_reader_that_is_not_watched_may_go_when_there_is_no_more() {
     assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof));
 }
 
-/// Under `strace` even an ignored signal shows.
+/// `strace` shows even an ignored signal.
 #[test]
 fn no_signal_is_raised_at_the_end_of_input() {
     const TEST: &str = "readers::no_signal_is_raised_at_the_end_of_input";
-    const GIVEN: &str = "ZCOPY_TEST_GIVEN";
+    const GIVEN_MORE: &str = "ZCOPY_TEST_GIVEN";
     if std::env::var_os(own_process::VARIABLE).is_some() {
-        // Everything has been read by a reader that is gone when the end is reached.
+        // Readers take all bytes and close before the transfer reaches the end.
         let (source, writer) = pipe();
         let (reader, sink) = pipe();
         let (other_reader, other) = pipe();
         assert!(write_all(&writer, b"hello"));
         let mut ends = Some((writer, reader, other_reader));
-        let given = std::env::var_os(GIVEN).is_some();
+        let is_given_more = std::env::var_os(GIVEN_MORE).is_some();
         let report = Transfer::new(&source, &sink)
             .also_to(&other)
             .on_sink_error(OnSinkError::Detach)
@@ -99,20 +99,24 @@ fn no_signal_is_raised_at_the_end_of_input() {
                         rustix::io::read(&reader, &mut read).unwrap();
                         assert_eq!(&read, b"hello");
                     }
-                    assert!(!given || write_all(&writer, b"more"));
+                    assert!(!is_given_more || write_all(&writer, b"more"));
                 }
                 ControlFlow::Continue(())
             })
             .run()
             .unwrap();
-        let ended = if given { Ended::NoSink } else { Ended::Eof };
+        let ended = if is_given_more {
+            Ended::NoSink
+        } else {
+            Ended::Eof
+        };
         assert_eq!((report.bytes(), report.ended()), (5, ended));
         return;
     }
     if !has_program("strace") {
         return;
     }
-    for given in [false, true] {
+    for is_given_more in [false, true] {
         let trace = tempfile::NamedTempFile::new().unwrap();
         let traced = |command: &mut std::process::Command| {
             let mut strace = std::process::Command::new("strace");
@@ -121,14 +125,18 @@ fn no_signal_is_raised_at_the_end_of_input() {
             for (name, value) in command.get_envs() {
                 strace.env(name, value.unwrap());
             }
-            if given {
-                strace.env(GIVEN, "1");
+            if is_given_more {
+                strace.env(GIVEN_MORE, "1");
             }
             *command = strace;
         };
         assert!(!is_own_process(TEST, traced));
         let trace = std::fs::read_to_string(trace.path()).unwrap();
-        assert_eq!(trace.contains("--- SIGPIPE"), given, "given more: {given}");
+        assert_eq!(
+            trace.contains("--- SIGPIPE"),
+            is_given_more,
+            "given more bytes: {is_given_more}"
+        );
     }
 }
 
@@ -158,7 +166,7 @@ fn an_observer_ends_the_wait_for_an_idle_source() {
 
 #[test]
 fn an_observer_ends_the_wait_for_a_full_sink() {
-    // Nobody reads; the others have room.
+    // Nobody reads from this sink; the other has room.
     for kind in [Kind::Null, Kind::AppendedNull] {
         for full in [pipe(), unix(SocketType::STREAM)] {
             let (reader, full) = full;

@@ -1,4 +1,5 @@
-//! One of three sinks fails: at once, half way or near the end, at every place and in every role.
+//! One of three sinks fails, at each index and with each strategy, at once, half way or near the
+//! end.
 
 use std::fs::File;
 use std::io::Write;
@@ -21,9 +22,9 @@ use crate::mounts::{Fs, loop_mount, mount_tmpfs};
 use crate::refused::is_refused;
 
 const LEN: usize = (2 << 20) + 7;
-/// So many bytes the sink takes before it fails, or a little more: far from the end in any buffer's
-/// terms.
-const PLACES: [usize; 3] = [0, 700_000, LEN - 600_000];
+/// The bytes that the sink takes, or slightly more, before it fails. The last is farther from the
+/// end than any buffer is long.
+const TAKES: [usize; 3] = [0, 700_000, LEN - 600_000];
 
 const SOURCES: [SourceKind; 3] = [
     SourceKind::Pipe,
@@ -33,31 +34,31 @@ const SOURCES: [SourceKind; 3] = [
 
 /// The sink that fails.
 #[derive(Clone, Debug)]
-enum Victim {
-    /// Its reader goes.
+enum FailingKind {
+    /// A pipe whose reader closes.
     Pipe,
-    /// Its reader resets the connection.
+    /// A connection that the reader resets.
     Tcp,
-    /// It is on a file system that becomes full.
+    /// A file on a file system that becomes full.
     File(PathBuf),
     Append(PathBuf),
     DevFull,
-    /// It may grow to a limit.
+    /// A file that may grow to the limit `RLIMIT_FSIZE`.
     Limited,
     LimitedAppend,
 }
 
-/// How it is served when it fails.
+/// The strategy by which the sink is served when it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Teed,
-    Private,
-    TakesOut,
+    PrivatePipe,
+    Consumer,
     Written,
 }
 
-/// The failing sink, and where to see what it took.
-enum Doomed {
+/// The sink that fails, with a way to read the bytes that it took.
+enum FailingSink {
     Read(OwnedFd, JoinHandle<Vec<u8>>),
     Written(OwnedFd, File),
     Nothing(OwnedFd),
@@ -66,9 +67,9 @@ enum Doomed {
 #[derive(Debug)]
 struct Case {
     from: SourceKind,
-    victim: Victim,
+    failing: FailingKind,
     role: Role,
-    /// How many bytes it takes.
+    /// The bytes that the sink takes before it fails.
     takes: usize,
     index: usize,
     policy: OnSinkError,
@@ -78,35 +79,35 @@ impl Role {
     fn strategy(self) -> Strategy {
         match self {
             Self::Teed => Strategy::Tee,
-            Self::Private => Strategy::SplicePipe,
-            Self::TakesOut => Strategy::Splice,
+            Self::PrivatePipe => Strategy::SplicePipe,
+            Self::Consumer => Strategy::Splice,
             Self::Written => Strategy::Buffered,
         }
     }
 
-    /// Other sinks that leave this role to the one that fails.
+    /// Other sinks, beside which the failing sink has this role.
     fn others(self) -> [Kind; 2] {
         match self {
             Self::Teed => [Kind::Pipe, Kind::Tcp],
-            Self::Private => [Kind::AppendedNull, Kind::Pipe],
-            Self::TakesOut => [Kind::OneSlot, Kind::Pipe],
+            Self::PrivatePipe => [Kind::AppendedNull, Kind::Pipe],
+            Self::Consumer => [Kind::OneSlot, Kind::Pipe],
             Self::Written => [Kind::Pipe, Kind::Null],
         }
     }
 }
 
-impl Victim {
+impl FailingKind {
     fn roles(&self) -> &'static [Role] {
         match self {
-            Self::Pipe => &[Role::Teed, Role::TakesOut, Role::Written],
+            Self::Pipe => &[Role::Teed, Role::Consumer, Role::Written],
             Self::Tcp | Self::File(_) | Self::Limited => {
-                &[Role::Private, Role::TakesOut, Role::Written]
+                &[Role::PrivatePipe, Role::Consumer, Role::Written]
             }
             Self::Append(_) | Self::LimitedAppend | Self::DevFull => &[Role::Written],
         }
     }
 
-    /// Whether it is written to though it would take a splice only if that is asked for.
+    /// Whether the sink takes splices, so that it is written to only on request.
     fn must_be_requested(&self, role: Role) -> bool {
         let takes_splices = matches!(self, Self::Pipe | Self::Tcp | Self::File(_) | Self::Limited);
         role == Role::Written && takes_splices
@@ -121,42 +122,43 @@ impl Victim {
         }
     }
 
-    fn prepare(&self, takes: usize) -> Doomed {
+    fn prepare(&self, takes: usize) -> FailingSink {
         match self {
             Self::Pipe => {
                 let (reader, writer) = pipe();
-                Doomed::Read(writer, read_and_go(reader, takes))
+                FailingSink::Read(writer, read_and_close(reader, takes))
             }
             Self::Tcp => {
                 let (here, there) = tcp();
                 sockopt::set_socket_send_buffer_size(&here, 64 << 10).unwrap();
                 sockopt::set_socket_recv_buffer_size(&there, 64 << 10).unwrap();
                 sockopt::set_socket_linger(&there, Some(Duration::ZERO)).unwrap();
-                Doomed::Read(here, read_and_go(there, takes))
+                FailingSink::Read(here, read_and_close(there, takes))
             }
             Self::File(dir) => {
                 let file = file_in(dir, b"");
-                Doomed::Written(reopen(&file, OFlags::WRONLY), file)
+                FailingSink::Written(reopen(&file, OFlags::WRONLY), file)
             }
             Self::Append(dir) => {
                 let file = file_in(dir, b"");
-                Doomed::Written(appending(&file), file)
+                FailingSink::Written(appending(&file), file)
             }
             Self::Limited => {
                 let file = file_in(Path::new("/dev/shm"), b"");
-                Doomed::Written(reopen(&file, OFlags::WRONLY), file)
+                FailingSink::Written(reopen(&file, OFlags::WRONLY), file)
             }
             Self::LimitedAppend => {
                 let file = file_in(Path::new("/dev/shm"), b"");
-                Doomed::Written(appending(&file), file)
+                FailingSink::Written(appending(&file), file)
             }
-            Self::DevFull => Doomed::Nothing(full()),
+            Self::DevFull => FailingSink::Nothing(full()),
         }
     }
 }
 
-/// Reads so many bytes and closes. If none, that has happened when this returns.
-fn read_and_go(reader: OwnedFd, n: usize) -> JoinHandle<Vec<u8>> {
+/// Starts a thread that reads `n` bytes and closes the reader. If `n` is 0, the reader is closed
+/// when this returns.
+fn read_and_close(reader: OwnedFd, n: usize) -> JoinHandle<Vec<u8>> {
     let read = move || {
         let mut bytes = vec![0; n];
         let mut filled = 0;
@@ -176,46 +178,46 @@ fn read_and_go(reader: OwnedFd, n: usize) -> JoinHandle<Vec<u8>> {
     std::thread::spawn(read)
 }
 
-impl Doomed {
+impl FailingSink {
     fn fd(&self) -> &OwnedFd {
         match self {
             Self::Read(fd, _) | Self::Written(fd, _) | Self::Nothing(fd) => fd,
         }
     }
 
-    /// Compares what it took with what it is said to have taken.
-    fn check(self, said: u64, bytes: &[u8], takes: usize, what: &str) {
-        let accepted = &bytes[..usize::try_from(said).unwrap()];
+    /// Compares the bytes that the sink took with those that the report counts for it.
+    fn check(self, n_reported: u64, bytes: &[u8], takes: usize, what: &str) {
+        let accepted = &bytes[..usize::try_from(n_reported).unwrap()];
         match self {
             Self::Read(fd, reader) => {
                 drop(fd);
                 let read = reader.join().unwrap();
                 assert_eq!(read.len(), takes, "{what}");
-                // What it has accepted beyond that died with its reader.
-                assert!(accepted.len() >= takes, "{what}: {said}");
-                assert!(takes > 0 || said == 0, "{what}: {said}");
+                // The bytes that it accepted beyond that were lost with its reader.
+                assert!(accepted.len() >= takes, "{what}: {n_reported}");
+                assert!(takes > 0 || n_reported == 0, "{what}: {n_reported}");
                 assert_same(&read, &accepted[..takes], what);
             }
             Self::Written(_, file) => assert_same(&contents(&file), accepted, what),
-            Self::Nothing(_) => assert_eq!(said, 0, "{what}"),
+            Self::Nothing(_) => assert_eq!(n_reported, 0, "{what}"),
         }
     }
 }
 
-/// At every place, in every role, whether that stops the transfer or not.
-fn every_case(victim: &Victim, from: SourceKind, takes: usize, bytes: &[u8]) {
-    for &role in victim.roles() {
+/// Runs a case for each role, each index, and both policies.
+fn every_case(failing: &FailingKind, from: SourceKind, takes: usize, bytes: &[u8]) {
+    for &role in failing.roles() {
         for index in 0..3 {
-            // Of pipes, the last takes the bytes out.
-            let takes_out = matches!(victim, Victim::Pipe) && role == Role::TakesOut;
-            if takes_out && index < 2 {
+            // Of several pipes, the last one consumes the bytes.
+            let is_consumer = matches!(failing, FailingKind::Pipe) && role == Role::Consumer;
+            if is_consumer && index < 2 {
                 continue;
             }
             for policy in [OnSinkError::Stop, OnSinkError::Detach] {
-                let victim = victim.clone();
+                let failing = failing.clone();
                 let case = Case {
                     from,
-                    victim,
+                    failing,
                     role,
                     takes,
                     index,
@@ -233,24 +235,24 @@ impl Case {
         let Some(source) = Source::new(self.from, bytes) else {
             return;
         };
-        let doomed = self.victim.prepare(self.takes);
+        let failing_sink = self.failing.prepare(self.takes);
         let others = self.role.others().into_iter().map(TestSink::new);
         let Some(others) = others.collect::<Option<Vec<_>>>() else {
             return;
         };
         let mut fds: Vec<_> = others.iter().map(TestSink::fd).collect();
-        fds.insert(self.index, doomed.fd());
+        fds.insert(self.index, failing_sink.fd());
         let mut transfer = to_all(&source.fd, &fds)
             .grow_pipes(false)
             .on_sink_error(self.policy);
-        if self.victim.must_be_requested(self.role) {
+        if self.failing.must_be_requested(self.role) {
             transfer = transfer.strategy(Strategy::Buffered);
         }
         if self.index == 1 {
             transfer = transfer.tick(Duration::from_millis(1));
         }
-        let done = transfer.run();
-        let report = match (&done, self.policy) {
+        let outcome = transfer.run();
+        let report = match (&outcome, self.policy) {
             (Ok(report), OnSinkError::Detach) => {
                 assert_eq!(report.ended(), Ended::Eof, "{what}: {report}");
                 assert_eq!(report.bytes(), bytes.len() as u64, "{what}: {report}");
@@ -259,33 +261,33 @@ impl Case {
             (Err(error), OnSinkError::Stop) => {
                 assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
                 let errno = error.raw_os_error().unwrap();
-                assert!(self.is_its(errno), "{what}: {error:#}");
+                assert!(self.is_expected(errno), "{what}: {error:#}");
                 error.report()
             }
-            (done, _) => panic!("{what}: {done:?}"),
+            (outcome, _) => panic!("{what}: {outcome:?}"),
         };
         let sinks = report.sinks();
         let failed = &sinks[self.index];
-        // Of a sink that has taken nothing, read and write ask again in plain words; and nothing is
-        // reserved of a disk that is nearly full, which is written to.
-        let is_disk = matches!(self.victim, Victim::File(_));
+        // If a sink has taken nothing, read and write repeat the call, to get its error. Nothing is
+        // reserved of a disk that is nearly full: it is written to.
+        let is_disk = matches!(self.failing, FailingKind::File(_));
         let is_written_to = failed.strategy() == Strategy::Buffered;
-        let by_its_role = failed.strategy() == self.role.strategy();
+        let has_its_role = failed.strategy() == self.role.strategy();
         let is_refused = is_refused(Strategy::Tee);
         let by_writing = is_written_to && (failed.bytes() == 0 || is_disk || is_refused);
-        assert!(by_its_role || by_writing, "{what}: {report}");
+        assert!(has_its_role || by_writing, "{what}: {report}");
         let errno = failed.error().unwrap().raw_os_error().unwrap();
-        assert!(self.is_its(errno), "{what}: {report}");
-        nothing_is_lost(source, report, bytes, &what);
+        assert!(self.is_expected(errno), "{what}: {report}");
+        assert_nothing_lost(source, report, bytes, &what);
 
-        let least = sinks
+        let fewest = sinks
             .iter()
             .filter(|sink| sink.error().is_none() || self.policy == OnSinkError::Stop);
-        let least = least.map(zcopy::SinkReport::bytes).min();
-        assert_eq!(least, Some(report.bytes()), "{what}: {report}");
+        let fewest = fewest.map(zcopy::SinkReport::bytes).min();
+        assert_eq!(fewest, Some(report.bytes()), "{what}: {report}");
         let mut left: Vec<_> = sinks.iter().collect();
         let failed = left.remove(self.index);
-        doomed.check(failed.bytes(), bytes, self.takes, &what);
+        failing_sink.check(failed.bytes(), bytes, self.takes, &what);
         for (other, sink) in others.into_iter().zip(left) {
             assert!(sink.error().is_none(), "{what}: {report}");
             if let Some(arrived) = other.into_bytes(sink.bytes()) {
@@ -295,15 +297,15 @@ impl Case {
         }
     }
 
-    fn is_its(&self, errno: i32) -> bool {
-        let errnos = self.victim.errnos().iter();
+    fn is_expected(&self, errno: i32) -> bool {
+        let errnos = self.failing.errnos().iter();
         errnos.map(|it| it.raw_os_error()).any(|it| it == errno)
     }
 }
 
 /// Asserts that the bytes that every sink has, those handed back and those left in the source are
 /// the bytes of the source, in order.
-fn nothing_is_lost(source: Source, report: &Report, bytes: &[u8], what: &str) {
+fn assert_nothing_lost(source: Source, report: &Report, bytes: &[u8], what: &str) {
     if let Some(cursor) = source.cursor() {
         assert_eq!(cursor, report.bytes(), "{what}: {report}");
         assert_eq!(report.undelivered(), b"", "{what}: a file is rewound");
@@ -313,30 +315,30 @@ fn nothing_is_lost(source: Source, report: &Report, bytes: &[u8], what: &str) {
     assert_same(&rest, &bytes[accepted..], &format!("{what}: {report}"));
 }
 
-fn every_place(victim: &Victim) {
+fn every_number_of_bytes(failing: &FailingKind) {
     let bytes = pattern(LEN);
     for from in SOURCES {
-        for takes in PLACES {
-            every_case(victim, from, takes, &bytes);
+        for takes in TAKES {
+            every_case(failing, from, takes, &bytes);
         }
     }
 }
 
 #[test]
 fn a_reader_of_a_pipe_goes() {
-    every_place(&Victim::Pipe);
+    every_number_of_bytes(&FailingKind::Pipe);
 }
 
 #[test]
 fn a_connection_is_reset() {
-    every_place(&Victim::Tcp);
+    every_number_of_bytes(&FailingKind::Tcp);
 }
 
 #[test]
 fn a_device_is_full() {
     let bytes = pattern(LEN);
     for from in SOURCES {
-        every_case(&Victim::DevFull, from, 0, &bytes);
+        every_case(&FailingKind::DevFull, from, 0, &bytes);
     }
 }
 
@@ -360,12 +362,12 @@ fn fill_up(root: Option<crate::mounts::Root>) {
     while filler.write_all(&block).is_ok() {}
     filler.sync_all().unwrap();
     let fullest = filler.metadata().unwrap().len();
-    for takes in PLACES {
+    for takes in TAKES {
         filler.set_len(fullest - takes as u64).unwrap();
         filler.sync_all().unwrap();
         for from in SOURCES {
-            every_case(&Victim::File(root.dir()), from, takes, &bytes);
-            every_case(&Victim::Append(root.dir()), from, takes, &bytes);
+            every_case(&FailingKind::File(root.dir()), from, takes, &bytes);
+            every_case(&FailingKind::Append(root.dir()), from, takes, &bytes);
         }
     }
 }
@@ -376,18 +378,18 @@ fn a_file_reaches_the_limit_of_its_size() {
         return;
     }
     let bytes = pattern(LEN);
-    // A file as a source is written before the limit is there.
+    // Files are no sources here: the limit would keep the test from writing them.
     for from in [SourceKind::Pipe, SourceKind::UnixStream] {
-        for takes in PLACES {
+        for takes in TAKES {
             limit_file_size(Some(takes as u64));
-            every_case(&Victim::Limited, from, takes, &bytes);
-            every_case(&Victim::LimitedAppend, from, takes, &bytes);
+            every_case(&FailingKind::Limited, from, takes, &bytes);
+            every_case(&FailingKind::LimitedAppend, from, takes, &bytes);
         }
     }
     limit_file_size(None);
 }
 
-/// The harness writes no files.
+/// Limits the size of the files of this process. The test harness writes none.
 fn limit_file_size(bytes: Option<u64>) {
     let maximum = rustix::process::getrlimit(Resource::Fsize).maximum;
     let current = bytes.or(maximum);
@@ -398,18 +400,18 @@ fn limit_file_size(bytes: Option<u64>) {
 fn no_sink_is_left() {
     let bytes = pattern(LEN);
     for from in SOURCES {
-        for order in [
+        for takes_each in [
             [0, 700_000, 1_400_000],
             [1_400_000, 0, 700_000],
             [700_000; 3],
         ] {
-            let victims = [Victim::Pipe, Victim::Tcp, Victim::Pipe];
-            let doomed: Vec<_> = victims
+            let kinds = [FailingKind::Pipe, FailingKind::Tcp, FailingKind::Pipe];
+            let failing_sinks: Vec<_> = kinds
                 .iter()
-                .zip(order)
+                .zip(takes_each)
                 .map(|(it, takes)| it.prepare(takes))
                 .collect();
-            let fds: Vec<_> = doomed.iter().map(Doomed::fd).collect();
+            let fds: Vec<_> = failing_sinks.iter().map(FailingSink::fd).collect();
             let Some(source) = Source::new(from, &bytes) else {
                 continue;
             };
@@ -418,12 +420,16 @@ fn no_sink_is_left() {
                 .on_sink_error(OnSinkError::Detach)
                 .run()
                 .unwrap();
-            let what = format!("{from:?}, {order:?}: {report}");
+            let what = format!("{from:?}, {takes_each:?}: {report}");
             assert_eq!(report.ended(), Ended::NoSink, "{what}");
-            nothing_is_lost(source, &report, &bytes, &what);
-            for ((doomed, sink), takes) in doomed.into_iter().zip(report.sinks()).zip(order) {
+            assert_nothing_lost(source, &report, &bytes, &what);
+            for ((failing_sink, sink), takes) in failing_sinks
+                .into_iter()
+                .zip(report.sinks())
+                .zip(takes_each)
+            {
                 assert!(sink.error().is_some(), "{what}");
-                doomed.check(sink.bytes(), &bytes, takes, &what);
+                failing_sink.check(sink.bytes(), &bytes, takes, &what);
             }
         }
     }

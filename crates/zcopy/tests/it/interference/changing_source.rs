@@ -105,7 +105,7 @@ fn what_is_appended_between_two_calls_does_not_become_a_hole() {
         let sink = file_in(&dir, b"");
         let trace = tempfile::NamedTempFile::new().unwrap();
         let ends = [source.try_clone().unwrap(), sink.try_clone().unwrap()];
-        let child = Child::that_dawdles_after("lseek", trace.path());
+        let child = Child::that_pauses_after("lseek", trace.path());
         let copying = thread::spawn(move || {
             let [source, sink] = ends;
             child.run(source.into(), sink.into())
