@@ -1,4 +1,4 @@
-//! The programs in `examples/`, run as their first lines say.
+//! The programs in `examples/`, run as the comments in their first lines say.
 
 mod network;
 
@@ -16,14 +16,14 @@ use crate::endpoints::{full, pipe, terminal};
 use crate::files::{assert_same, pattern, read_to_end, write_all};
 use crate::skip::skip;
 
-/// Long enough for an offload, and of no round length.
+/// Long enough for an offload, and not a round number.
 const LEN: usize = (3 << 20) + 7;
 
-/// How long something may take that takes no time unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time after which a program counts as hung.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// A built example, which does not outlive a test that fails. `None`, and said aloud, if it was not
-/// built: `cargo test` builds them, `cargo test --test it` does not.
+/// A built example, with a time limit; `None`, reported, if it was not built: `cargo test` builds
+/// the examples, `cargo test --test it` does not.
 fn example(name: &str) -> Option<Command> {
     let mut path: PathBuf = std::env::current_exe().unwrap();
     path.pop();
@@ -34,7 +34,7 @@ fn example(name: &str) -> Option<Command> {
         return None;
     }
     let mut command = Command::new("timeout");
-    command.arg(PATIENCE.as_secs().to_string()).arg(path);
+    command.arg(TIME_LIMIT.as_secs().to_string()).arg(path);
     Some(command)
 }
 
@@ -48,8 +48,8 @@ fn scratch() -> (TempDir, Vec<u8>) {
 
 #[track_caller]
 fn successful(output: Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}", output.status);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {stderr}", output.status);
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -67,7 +67,7 @@ fn copy_replaces_a_longer_file_and_prints_the_report() {
 }
 
 #[test]
-fn copy_takes_a_device_for_its_sink() {
+fn copy_writes_to_a_device() {
     let Some(mut copy) = example("copy") else {
         return;
     };
@@ -77,14 +77,18 @@ fn copy_takes_a_device_for_its_sink() {
 }
 
 #[test]
-fn copy_leaves_a_file_that_is_its_own_source_as_it_was() {
+fn copy_of_a_file_to_itself_fails_and_leaves_it_unchanged() {
     let Some(mut copy) = example("copy") else {
         return;
     };
     let (dir, bytes) = scratch();
     copy.current_dir(&dir).args(["source", "source"]);
     assert!(!copy.output().unwrap().status.success());
-    assert_same(&fs::read(dir.path().join("source")).unwrap(), &bytes, "it");
+    assert_same(
+        &fs::read(dir.path().join("source")).unwrap(),
+        &bytes,
+        "source",
+    );
 }
 
 #[test]
@@ -98,7 +102,8 @@ fn copy_draws_its_progress_on_a_terminal() {
         .args(["source", "sink"])
         .stderr(screen);
     let output = copy.output().unwrap();
-    // It holds the other end of the terminal, which ends only when nobody does.
+    // The command holds the other side of the terminal, which ends when all descriptors of that
+    // side are closed.
     drop(copy);
     successful(output);
     let drawn = String::from_utf8(read_to_end(&user)).unwrap();
@@ -160,7 +165,8 @@ fn hash_while_copying_prints_what_sha256sum_prints() {
     }
 }
 
-/// Numbers long and short files, a pipe, and a line that goes on from one file to the next.
+/// The sources are long and short files, a pipe, and a line that continues from one file to the
+/// next.
 #[test]
 fn number_lines_prints_what_cat_n_prints() {
     let (dir, bytes) = scratch();
@@ -182,7 +188,7 @@ fn number_lines_prints_what_cat_n_prints() {
 }
 
 #[test]
-fn number_lines_shows_half_a_line_when_it_comes() {
+fn number_lines_writes_an_incomplete_line_when_it_comes() {
     let Some(mut number) = example("number_lines") else {
         return;
     };
@@ -203,7 +209,7 @@ fn number_lines_shows_half_a_line_when_it_comes() {
 }
 
 #[test]
-fn errors_are_a_line_for_people_that_names_the_file() {
+fn an_error_is_one_line_that_names_the_file() {
     const MISSING: &str = "missing: No such file or directory (os error 2)";
     let (dir, _) = scratch();
     let cases: [(&str, &[&str], &str); 14] = [
@@ -261,7 +267,7 @@ fn errors_are_a_line_for_people_that_names_the_file() {
 }
 
 #[test]
-fn errors_that_cannot_be_told_leave_the_status_to_tell() {
+fn the_status_shows_an_error_that_cannot_be_printed() {
     for name in [
         "copy",
         "explain",
@@ -283,7 +289,7 @@ fn errors_that_cannot_be_told_leave_the_status_to_tell() {
 }
 
 #[test]
-fn output_that_takes_nothing_is_an_error_for_people_too() {
+fn a_full_standard_output_is_an_error() {
     let (dir, _) = scratch();
     for (name, sink) in [
         ("copy", "sink"),

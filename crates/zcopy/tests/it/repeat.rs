@@ -1,4 +1,4 @@
-//! `Repeat` on the real kernel: every kind of sink, patterns that fit nothing, and what goes wrong.
+//! `Repeat` on the real kernel: every kind of sink, patterns of any length, and errors.
 
 mod errors;
 mod limits;
@@ -14,11 +14,11 @@ use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, is_refused};
 use crate::strategies::STRATEGIES;
 
-/// A few slots of a pattern pipe's, and no round length.
+/// A few slots of a pattern pipe, and not a round number.
 const LARGE: u64 = crate::every_pair::LARGE as u64;
 
-/// That divide a page, a fragment and a pipe, and that do not; the last is longer than what is
-/// asked for.
+/// Lengths that divide a page, a slot and a pipe, and lengths that do not; the last is longer than
+/// the limit.
 const PATTERNS: [usize; 12] = [
     1,
     2,
@@ -48,7 +48,7 @@ fn bytes_by(report: &Report, strategy: Strategy) -> u64 {
     those.map(zcopy::Attempt::bytes).sum()
 }
 
-/// Repeats up to the limit and compares what arrived.
+/// Repeats the pattern up to the limit and compares the bytes that arrived.
 fn repeat(pattern: &[u8], limit: u64, strategy: Option<Strategy>, sink: Sink) -> Report {
     let what = format!(
         "{} bytes, {limit}, {strategy:?}, {:?}",
@@ -59,8 +59,9 @@ fn repeat(pattern: &[u8], limit: u64, strategy: Option<Strategy>, sink: Sink) ->
     let report = repeat.run(&sink.fd);
     let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
     assert_eq!((report.bytes(), report.ended()), (limit, Ended::Limit));
-    let parts = [Strategy::Tee, Strategy::Buffered].map(|strategy| bytes_by(&report, strategy));
-    assert_eq!(parts[0] + parts[1], limit, "{what}");
+    let by_tee_and_by_write =
+        [Strategy::Tee, Strategy::Buffered].map(|strategy| bytes_by(&report, strategy));
+    assert_eq!(by_tee_and_by_write.iter().sum::<u64>(), limit, "{what}");
     if let Some(cursor) = sink.cursor() {
         let head = if sink.kind == SinkKind::Append { 12 } else { 0 };
         assert_eq!(cursor, limit + if limit > 0 { head } else { 0 }, "{what}");
@@ -71,8 +72,8 @@ fn repeat(pattern: &[u8], limit: u64, strategy: Option<Strategy>, sink: Sink) ->
     report
 }
 
-/// A terminal is slow.
-fn at_most(kind: SinkKind) -> u64 {
+/// The most bytes that a test writes to this kind of sink: a terminal is slow.
+fn most_bytes_to(kind: SinkKind) -> u64 {
     match kind {
         SinkKind::Terminal => 30_000,
         _ => u64::MAX,
@@ -98,7 +99,7 @@ fn every_sink_gets_exactly_the_beginning_of_every_pattern() {
         ];
         for kind in SinkKind::ALL {
             for limit in limits {
-                let limit = limit.min(at_most(kind));
+                let limit = limit.min(most_bytes_to(kind));
                 let Some(sink) = Sink::new(kind) else {
                     continue;
                 };
@@ -107,7 +108,7 @@ fn every_sink_gets_exactly_the_beginning_of_every_pattern() {
                 if !kind.is_pipe() || limit <= 256 << 10 || is_refused(Strategy::Tee) {
                     assert_eq!(by_tee, 0, "{kind:?}: {report}");
                 } else if limit >= 2 * len + (512 << 10) {
-                    // The opening is over and so is the repetition that it ended in.
+                    // The warm-up phase is over, and so is the repetition in which it ended.
                     assert!(by_tee > 0, "{kind:?}: {report}");
                 }
             }
@@ -130,7 +131,7 @@ fn the_strategy_changes_nothing_else() {
                     assert!(error.unwrap_err().is_unsuitable(), "{kind:?}");
                     continue;
                 }
-                let limit = LARGE.min(at_most(kind));
+                let limit = LARGE.min(most_bytes_to(kind));
                 let report = repeat(&pattern, limit, Some(strategy), sink);
                 assert_eq!(report.strategy(), strategy);
                 assert_eq!(
@@ -153,8 +154,8 @@ fn a_pattern_that_no_pipe_holds_is_written() {
     assert_eq!(bytes_by(&report, Strategy::Tee), 0, "{report}");
 }
 
-/// The private pipes may take fewer slots than a pattern needs, on a machine whose memory is in
-/// pieces: then it is written, and just as exact.
+/// If memory is fragmented, the private pipes may have fewer slots than the pattern needs. The
+/// pattern is then written, and is just as exact.
 #[test]
 fn a_pattern_that_nearly_fills_a_pipe_is_repeated_whole() {
     let pattern = pattern((8 << 20) - 5);
@@ -181,7 +182,7 @@ fn a_plan_says_why() {
             .iter()
             .map(zcopy::Candidate::strategy)
             .collect();
-        // Tee serves no pair.
+        // `STRATEGIES` lacks `Tee`, which serves no transfer to one sink.
         let n_strategies = STRATEGIES.len() + 1;
         assert_eq!(
             lines.len(),
@@ -193,12 +194,12 @@ fn a_plan_says_why() {
     }
 }
 
-/// A descriptor by which bytes are read back has to be given, or `Sink` would keep it.
-fn is_same_after(sink: &impl AsFd, look: impl Fn(std::os::fd::BorrowedFd<'_>) -> u64) -> bool {
-    let before = look(sink.as_fd());
+/// Whether `query` has the same result before and after a repetition into this descriptor.
+fn is_unchanged(sink: &impl AsFd, query: impl Fn(std::os::fd::BorrowedFd<'_>) -> u64) -> bool {
+    let before = query(sink.as_fd());
     let report = Repeat::new("y\n").limit(400_000).run(sink).unwrap();
     assert_eq!(report.bytes(), 400_000);
-    look(sink.as_fd()) == before
+    query(sink.as_fd()) == before
 }
 
 #[test]
@@ -206,9 +207,9 @@ fn nothing_changes_on_the_caller_s_descriptor_but_the_size_of_a_pipe() {
     let sink = Sink::new(SinkKind::Pipe).unwrap();
     let flags =
         |fd: std::os::fd::BorrowedFd<'_>| u64::from(rustix::fs::fcntl_getfl(fd).unwrap().bits());
-    assert!(is_same_after(&sink.fd, flags));
+    assert!(is_unchanged(&sink.fd, flags));
     let capacity =
         |fd: std::os::fd::BorrowedFd<'_>| rustix::pipe::fcntl_getpipe_size(fd).unwrap() as u64;
     assert_eq!(capacity(sink.fd.as_fd()), 1 << 20);
-    assert!(is_same_after(&sink.fd, capacity));
+    assert!(is_unchanged(&sink.fd, capacity));
 }

@@ -1,7 +1,7 @@
-//! Urgent bytes of TCP, and out-of-band ones of unix sockets, in the midst of a stream.
+//! Urgent bytes of TCP, and out-of-band bytes of unix sockets, within a stream.
 //!
-//! `tcp_splice_read` answers 0 at the urgent mark, or `EAGAIN` in non-blocking mode, however much
-//! lies behind.
+//! `tcp_splice_read` returns 0 at the urgent mark, or `EAGAIN` in non-blocking mode, however many
+//! bytes are behind it.
 
 use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
@@ -19,21 +19,23 @@ use crate::refused::{allowed, first_allowed, is_allowed, needs};
 
 const MIB: usize = 1 << 20;
 
-/// Sends these stretches from the peer, with one urgent byte between any two, and closes it.
-fn sent(peer: OwnedFd, stretches: Vec<Vec<u8>>) -> JoinHandle<()> {
+/// Starts a thread that sends these parts with one urgent byte between any two, and closes the
+/// peer.
+fn send_parts(peer: OwnedFd, parts: Vec<Vec<u8>>) -> JoinHandle<()> {
     std::thread::spawn(move || {
-        for (nth, stretch) in stretches.iter().enumerate() {
+        for (nth, part) in parts.iter().enumerate() {
             if nth > 0 {
                 assert_eq!(send(&peer, b"!", SendFlags::OOB), Ok(1));
             }
-            assert!(write_all(&peer, stretch));
+            assert!(write_all(&peer, part));
         }
     })
 }
 
-fn joined(stretches: &[Vec<u8>], inline: bool) -> Vec<u8> {
+/// The bytes that a reader gets.
+fn expected_bytes(parts: &[Vec<u8>], inline: bool) -> Vec<u8> {
     let between: &[u8] = if inline { b"!" } else { b"" };
-    stretches.join(between)
+    parts.join(between)
 }
 
 fn moved_by(report: &Report, strategy: Strategy) -> u64 {
@@ -85,7 +87,7 @@ impl Mode {
 
 #[test]
 fn an_urgent_byte_does_not_end_a_transfer() {
-    let stretches = || vec![pattern(MIB), pattern(MIB)];
+    let parts = || vec![pattern(MIB), pattern(MIB)];
     each_mode(|mode| {
         for (strategy, to) in [
             (None, SinkKind::Memfd),
@@ -107,13 +109,13 @@ fn an_urgent_byte_does_not_end_a_transfer() {
                 };
                 mode.set(&source);
                 let sink = Sink::new(to).unwrap();
-                let peer = sent(peer, stretches());
+                let peer = send_parts(peer, parts());
                 let report = mode.run(Transfer::new(&source, &sink.fd), strategy, &what);
                 peer.join().unwrap();
-                let expected = joined(&stretches(), mode.inline);
+                let expected = expected_bytes(&parts(), mode.inline);
                 assert_same(&sink.into_bytes(report.bytes()).unwrap(), &expected, &what);
                 assert_eq!(report.bytes(), expected.len() as u64, "{what}");
-                // One read gets past the mark, and the splices go on.
+                // One read passes the mark, and splices follow.
                 if let Some(strategy) = strategy.filter(|strategy| *strategy != Strategy::Buffered)
                 {
                     let by_reading = moved_by(&report, Strategy::Buffered);
@@ -127,18 +129,18 @@ fn an_urgent_byte_does_not_end_a_transfer() {
 
 #[test]
 fn an_urgent_byte_does_not_end_a_fan_out() {
-    let stretches = || vec![pattern(MIB), pattern(MIB)];
+    let parts = || vec![pattern(MIB), pattern(MIB)];
     each_mode(|mode| {
         for requested in allowed([None, Some(Strategy::Tee), Some(Strategy::Buffered)]) {
             let what = format!("{mode:?}, {requested:?}");
             let (source, peer) = tcp();
             mode.set(&source);
             let (sink, log) = (Sink::new(SinkKind::Pipe).unwrap(), file(b""));
-            let peer = sent(peer, stretches());
+            let peer = send_parts(peer, parts());
             let transfer = Transfer::new(&source, &sink.fd).also_to(&log);
             let report = mode.run(transfer, requested, &what);
             peer.join().unwrap();
-            let expected = joined(&stretches(), mode.inline);
+            let expected = expected_bytes(&parts(), mode.inline);
             assert_eq!(report.bytes(), expected.len() as u64, "{what}");
             assert_same(&sink.into_bytes(0).unwrap(), &expected, &what);
             assert_same(&contents(&log), &expected, &what);
@@ -150,31 +152,31 @@ fn an_urgent_byte_does_not_end_a_fan_out() {
     });
 }
 
-/// The urgent byte comes first, or last, or there are several, and all of it is there before the
-/// transfer begins.
+/// The urgent byte comes first or last, or there are several. All bytes are in the socket before
+/// the transfer begins.
 #[test]
 fn urgent_bytes_anywhere_in_a_short_stream_are_passed() {
     if !needs(&[Strategy::Splice]) {
         return;
     }
-    let stretches: [&[&[u8]]; 5] = [
+    let parts: [&[&[u8]]; 5] = [
         &[b"", b"two"],
         &[b"one", b""],
         &[b"", b""],
         &[b"one", b"two", b"three"],
         &[b"one", b"", b"three"],
     ];
-    for stretches in stretches {
+    for parts in parts {
         each_mode(|mode| {
             for strategy in [Strategy::SplicePipe, Strategy::Splice] {
-                let what = format!("{stretches:?}, {mode:?}, {strategy:?}");
-                // What the kernel itself makes of it: two urgent bytes, and the first is an
-                // ordinary one.
+                let what = format!("{parts:?}, {mode:?}, {strategy:?}");
+                // Compare with read(2): of two urgent bytes, the kernel makes the first an ordinary
+                // one.
                 let arrived = |by_transfer: bool| {
                     let (source, peer) = tcp();
                     mode.set(&source);
-                    let stretches = stretches.iter().map(|stretch| stretch.to_vec());
-                    sent(peer, stretches.collect()).join().unwrap();
+                    let parts = parts.iter().map(|part| part.to_vec());
+                    send_parts(peer, parts.collect()).join().unwrap();
                     if !by_transfer {
                         rustix::fs::fcntl_setfl(&source, OFlags::empty()).unwrap();
                         return read_to_end(&source);

@@ -18,14 +18,14 @@ use crate::skip::{is_root, skip};
 /// The size of a block, for which btrfs has a checksum.
 pub(super) const BLOCK: usize = 4096;
 
-/// A disk whose blocks can be made bad, and good again: a btrfs in an image. A block that is
-/// changed in the image does not have its checksum, so that reads of it fail with `EIO`.
+/// A disk whose blocks can be made bad and good again: a btrfs in an image. A block that is changed
+/// in the image does not match its checksum, so that reads of it fail with `EIO`.
 pub(super) struct BadDisk {
     image: File,
     root: Root,
 }
 
-/// Bytes of which no word has ever been returned before.
+/// Bytes with words of which none has ever been returned before.
 pub(super) fn words(len: usize) -> Vec<u8> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let n = len.div_ceil(8) as u64;
@@ -54,7 +54,7 @@ pub(super) fn damaged(bytes: &[u8], bad: &[usize]) -> Option<File> {
     Some(file)
 }
 
-/// An empty file that could share blocks with those.
+/// An empty file that could share blocks with such a file.
 pub(super) fn beside_damaged() -> Option<File> {
     Some(file_in(&shared_disk()?.dir(), b""))
 }
@@ -87,7 +87,7 @@ fn shared_disk() -> Option<MutexGuard<'static, BadDisk>> {
         LazyLock::new(|| BadDisk::new(512).map(Mutex::new));
     let disk = DISK.as_ref();
     if disk.is_none() {
-        // The attempt may have been another test's.
+        // Another test may have made the attempt.
         skip("a disk with bad blocks cannot be made here");
     }
     disk.map(|disk| disk.lock().unwrap_or_else(PoisonError::into_inner))
@@ -101,7 +101,7 @@ impl BadDisk {
         }
         let image = image(mib);
         let root = mount_image("btrfs", image.path())?;
-        // A name would be left behind by a disk that is never dropped.
+        // Without a name the image disappears with the process, although the disk is never dropped.
         let image = image.into_file();
         Some(Self { image, root })
     }
@@ -120,9 +120,9 @@ impl BadDisk {
         Some((backing, device))
     }
 
-    /// Makes good blocks of these bytes bad, and bad ones good, and drops what is cached of the
-    /// file that holds them. The bytes are [`words`] that no other file of the disk holds; the tail
-    /// of a file is a block too.
+    /// Makes good blocks of these bytes bad, and bad ones good, and drops the cached pages of the
+    /// file that holds them. The bytes are [`words`] that no other file of the disk holds; the
+    /// incomplete block at the end counts as a block.
     pub(super) fn flip(&self, file: &File, bytes: &[u8], blocks: &[usize]) {
         file.sync_all().unwrap();
         // A block is found by its second word: the first one changes.

@@ -1,4 +1,4 @@
-//! Errors that come at any step: each is made by `strace`, once or from then on.
+//! Errors at any step, injected by `strace` once or from a step on.
 
 use std::fs::File;
 
@@ -9,7 +9,7 @@ use crate::skip::has_program;
 
 const LEN: usize = (3 << 20) + 777;
 
-/// A named file; it is by the name that its calls are picked.
+/// A file with a name, by which `strace` selects its calls.
 fn source(bytes: &[u8]) -> tempfile::NamedTempFile {
     let source = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(source.path(), bytes).unwrap();
@@ -17,7 +17,7 @@ fn source(bytes: &[u8]) -> tempfile::NamedTempFile {
 }
 
 #[test]
-fn an_error_that_does_not_come_again_loses_nothing() {
+fn an_error_that_is_not_repeated_loses_nothing() {
     if !has_program("strace") {
         return;
     }
@@ -26,7 +26,7 @@ fn an_error_that_does_not_come_again_loses_nothing() {
         let source = source(&bytes);
         let from = File::open(source.path()).unwrap();
         let sink = file(b"");
-        // What is read once more, by itself, is read by `pread64`.
+        // A second read of the failing bytes is a `pread64`, which does not fail.
         let calls = "read,splice,sendfile,copy_file_range";
         let child = Child::that_fails_at(source.path(), calls, &step.to_string());
         let child = child.that_skips_errors();
@@ -41,7 +41,7 @@ fn an_error_that_does_not_come_again_loses_nothing() {
 }
 
 #[test]
-fn after_a_short_splice_an_error_that_stays_leaves_what_came_before() {
+fn a_lasting_error_leaves_the_bytes_before_it() {
     if !has_program("strace") {
         return;
     }
@@ -57,12 +57,20 @@ fn after_a_short_splice_an_error_that_stays_leaves_what_came_before() {
         let told = child.run(from.into(), sink).unwrap();
         assert_eq!((told.bytes, told.outcome), (LEN as u64, Ok(())), "{step}");
         let arrived = arrived.join().unwrap();
-        let n_good = arrived
+        let n_before_error = arrived
             .iter()
             .rposition(|byte| *byte != 0)
             .map_or(0, |at| at + 1);
-        assert_same(&arrived[..n_good], &bytes[..n_good], &format!("{step}"));
+        assert_same(
+            &arrived[..n_before_error],
+            &bytes[..n_before_error],
+            &format!("{step}"),
+        );
         assert_eq!(arrived.len(), LEN);
-        assert_eq!(n_good > 0, step > 1, "what had been read has arrived");
+        assert_eq!(
+            n_before_error > 0,
+            step > 1,
+            "bytes that were read before the error arrive"
+        );
     }
 }

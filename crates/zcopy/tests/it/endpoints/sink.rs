@@ -1,4 +1,4 @@
-//! Sinks.
+//! The kinds of sinks.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use crate::mounts::{Device, Fs};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SinkKind {
     Regular(Fs),
-    /// On ext4, with [`HEAD`] in it already.
+    /// A file on ext4 in append mode, which begins with [`HEAD`].
     Append,
     Memfd,
     Pipe,
@@ -32,12 +32,12 @@ pub(crate) enum SinkKind {
 /// The bytes that an appending sink holds before the transfer.
 const HEAD: &[u8] = b"here already";
 
-/// A sink, and the thread that reads what goes into it.
+/// A sink, and the thread that reads from its other side.
 #[derive(Debug)]
 pub(crate) struct Sink {
     pub(crate) kind: SinkKind,
     pub(crate) fd: OwnedFd,
-    /// The same file, to look at it.
+    /// The same file, to read its bytes.
     file: Option<File>,
     reader: Option<Receiver<Vec<u8>>>,
     _device: Option<MutexGuard<'static, File>>,
@@ -71,7 +71,7 @@ impl SinkKind {
 }
 
 impl Sink {
-    /// An empty sink. None, said aloud, where this machine has no such sink.
+    /// An empty sink; `None`, reported, if this machine has no such sink.
     pub(crate) fn new(kind: SinkKind) -> Option<Self> {
         use SinkKind as S;
         Some(match kind {
@@ -131,11 +131,11 @@ impl Sink {
         }
     }
 
-    /// A sink whose other side is read to the end.
+    /// A sink whose other side a thread reads to the end.
     fn read_behind(kind: SinkKind, (reader, fd): (OwnedFd, OwnedFd)) -> Self {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
-            // Nobody waits for the bytes of a test that has failed.
+            // The receiver is gone if the test has failed.
             read_each(&reader, |read| drop(sender.send(read.to_vec())));
         });
         Self {
@@ -149,7 +149,8 @@ impl Sink {
         self.kind.has_cursor().then(|| files::cursor(&self.fd))
     }
 
-    /// What arrived, of which `n` bytes are known to. Of a device those, of `/dev/null` nothing.
+    /// The bytes that arrived, of which `n` are expected. Of a block device the first `n` bytes;
+    /// `None` for `/dev/null`.
     pub(crate) fn into_bytes(self, n: u64) -> Option<Vec<u8>> {
         let Self {
             kind,
@@ -162,10 +163,10 @@ impl Sink {
         if let Some(reader) = &reader
             && kind == SinkKind::Terminal
         {
-            // Closing a terminal discards what its other side has no room for.
-            let late = Duration::from_secs(10);
+            // Closing a terminal discards bytes for which its other side has no room.
+            let time_limit = Duration::from_secs(10);
             while (bytes.len() as u64) < n {
-                let Ok(read) = reader.recv_timeout(late) else {
+                let Ok(read) = reader.recv_timeout(time_limit) else {
                     break;
                 };
                 bytes.extend(read);
@@ -173,7 +174,7 @@ impl Sink {
         }
         drop(fd);
         if let Some(reader) = reader {
-            // Flattened, a byte would cost as much as a read.
+            // A flattening iterator would cost as much for each byte as for a read.
             for read in reader {
                 bytes.extend_from_slice(&read);
             }

@@ -1,4 +1,4 @@
-//! Sources.
+//! The kinds of sources.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -16,11 +16,11 @@ use crate::skip::skip;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SourceKind {
     Regular(Fs),
-    /// Says its size is 0, and can be spliced.
+    /// A file that claims size 0 and can be spliced.
     ProcVersion,
-    /// Says its size is 0, and cannot be spliced.
+    /// A file that claims size 0 and cannot be spliced.
     ProcStatus,
-    /// Says its size is 4096, and is shorter.
+    /// A file that claims 4096 bytes and is shorter.
     Sysfs,
     Memfd,
     SealedMemfd,
@@ -41,7 +41,7 @@ pub(crate) enum SourceKind {
 pub(crate) struct Source {
     pub(crate) kind: SourceKind,
     pub(crate) fd: OwnedFd,
-    /// The limit that a source without an end needs.
+    /// The limit of a source that has no end.
     pub(crate) limit: Option<u64>,
     /// Keeps a terminal from hanging up.
     _master: Option<OwnedFd>,
@@ -49,7 +49,7 @@ pub(crate) struct Source {
 }
 
 impl SourceKind {
-    /// Whether its bytes are its own, whatever a test would like them to be.
+    /// Whether the kernel determines the bytes, and not the test.
     pub(crate) fn has_own_bytes(self) -> bool {
         matches!(self, Self::ProcVersion | Self::ProcStatus | Self::Sysfs)
     }
@@ -76,8 +76,8 @@ impl SourceKind {
 }
 
 impl Source {
-    /// A source that gives `bytes`, if it has none of its own. None, said aloud, where this machine
-    /// has no such source.
+    /// A source that gives `bytes`, if the kernel does not determine its bytes. `None`, reported,
+    /// if this machine has no such source.
     pub(crate) fn new(kind: SourceKind, bytes: &[u8]) -> Option<Self> {
         use SourceKind as S;
         let plain = |fd| Some(Self::around(kind, fd));
@@ -160,7 +160,7 @@ impl Source {
         }
     }
 
-    /// The first bytes are there at once; the rest are fed as they are taken.
+    /// Writes the first bytes at once; a thread writes the rest as they are taken.
     fn fed(
         kind: SourceKind,
         (fd, writer): (OwnedFd, OwnedFd),
@@ -177,7 +177,7 @@ impl Source {
         Self::around(kind, fd)
     }
 
-    /// Messages of several sizes, and an empty one at the end.
+    /// A thread sends messages of several sizes, and an empty one at the end.
     fn fed_with_messages(kind: SourceKind, (fd, writer): (OwnedFd, OwnedFd), bytes: &[u8]) -> Self {
         let bytes = bytes.to_vec();
         let feed = move || {
@@ -201,12 +201,12 @@ impl Source {
         self.kind.has_cursor().then(|| files::cursor(&self.fd))
     }
 
-    /// Reads what is left, which is what nobody took.
+    /// Reads the bytes that are left in the source.
     pub(crate) fn into_rest(self) -> Vec<u8> {
         let Some(limit) = self.limit else {
             return read_to_end(&self.fd);
         };
-        // There is no end; but so many there are.
+        // The source has no end, but has this many bytes.
         let mut rest = vec![0; usize::try_from(limit).unwrap()];
         let mut filled = 0;
         while filled < rest.len() {

@@ -1,4 +1,4 @@
-//! The examples that talk over TCP.
+//! The examples that use TCP.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,13 +9,16 @@ use std::process::{Child, Stdio};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use zcopy::Strategy;
 
-use super::{LEN, PATIENCE, example, scratch, successful};
+use super::{LEN, TIME_LIMIT, example, scratch, successful};
 use crate::files::{assert_same, pattern};
 use crate::refused::first_allowed;
 
-/// Has a server answer requests for a file, and returns what became of each, and what the server
-/// said.
-fn served<const N: usize>(file: &Path, requests: [&[u8]; N]) -> Option<([Answer; N], String)> {
+/// Runs a server that answers these requests for a file. Returns the answers and the standard error
+/// of the server.
+fn serve_requests<const N: usize>(
+    file: &Path,
+    requests: [&[u8]; N],
+) -> Option<([Answer; N], String)> {
     let mut serve = example("serve_file")?;
     serve
         .arg(file)
@@ -36,9 +39,9 @@ fn served<const N: usize>(file: &Path, requests: [&[u8]; N]) -> Option<([Answer;
         Answer { header, body }
     });
     let output = server.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr.clone()).unwrap();
+    let stderr = String::from_utf8(output.stderr.clone()).unwrap();
     successful(output);
-    Some((answers, said))
+    Some((answers, stderr))
 }
 
 /// An answer to an HTTP request.
@@ -52,7 +55,7 @@ struct Answer {
 fn serve_file_answers_each_request_with_header_and_file() {
     let (dir, bytes) = scratch();
     let request = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n";
-    let Some((answers, said)) = served(&dir.path().join("source"), [request; 2]) else {
+    let Some((answers, stderr)) = serve_requests(&dir.path().join("source"), [request; 2]) else {
         return;
     };
     for Answer { header, body } in answers {
@@ -62,13 +65,13 @@ fn serve_file_answers_each_request_with_header_and_file() {
     }
     let strategy = first_allowed(&[Strategy::Sendfile, Strategy::SplicePipe]);
     let report = format!("{LEN} bytes by {strategy}");
-    assert_eq!(said.matches(&report).count(), 2, "{said}");
+    assert_eq!(stderr.matches(&report).count(), 2, "{stderr}");
 }
 
 #[test]
 fn serve_file_answers_with_the_whole_of_a_file_that_claims_to_be_empty() {
     let request = b"GET / HTTP/1.0\r\n\r\n";
-    let Some(([answer], _)) = served(Path::new("/proc/version"), [request]) else {
+    let Some(([answer], _)) = serve_requests(Path::new("/proc/version"), [request]) else {
         return;
     };
     assert!(answer.header.starts_with("HTTP/1.1 200 OK\r\n"));
@@ -81,7 +84,7 @@ fn serve_file_answers_with_the_whole_of_a_file_that_claims_to_be_empty() {
 fn serve_file_answers_head_without_a_body() {
     let (dir, _) = scratch();
     let request = b"HEAD / HTTP/1.1\r\nHost: here\r\n\r\n";
-    let Some(([answer], _)) = served(&dir.path().join("source"), [request]) else {
+    let Some(([answer], _)) = serve_requests(&dir.path().join("source"), [request]) else {
         return;
     };
     assert!(answer.header.starts_with("HTTP/1.1 200 OK\r\n"));
@@ -91,16 +94,17 @@ fn serve_file_answers_head_without_a_body() {
 }
 
 #[test]
-fn serve_file_refuses_what_it_cannot_do() {
+fn serve_file_refuses_other_requests() {
     let (dir, bytes) = scratch();
-    // More than the server reads, at which a connection that is just closed would be reset.
+    // More than the server reads: if the server just closed the connection, the kernel would reset
+    // it.
     let post = [b"POST / HTTP/1.1\r\n\r\n", &bytes[..1 << 19]].concat();
     let requests: [&[u8]; 3] = [
         b"GET /favicon.ico HTTP/1.1\r\n\r\n",
         &post,
         b"hello\r\n\r\n",
     ];
-    let Some((answers, said)) = served(&dir.path().join("source"), requests) else {
+    let Some((answers, stderr)) = serve_requests(&dir.path().join("source"), requests) else {
         return;
     };
     let statuses = answers.map(|answer| {
@@ -112,7 +116,7 @@ fn serve_file_refuses_what_it_cannot_do() {
         statuses,
         expected.map(|status| format!("HTTP/1.1 {status}"))
     );
-    assert_eq!(said, "");
+    assert_eq!(stderr, "");
 }
 
 #[test]
@@ -135,13 +139,13 @@ fn serve_file_does_not_let_one_client_keep_others_waiting() {
     let mut answer = Vec::new();
     client.read_to_end(&mut answer).unwrap();
     assert!(answer.ends_with(&bytes));
-    // The server waits for both to hang up.
+    // The server exits when both clients have closed.
     drop((client, silent));
     assert!(server.wait().unwrap().success());
 }
 
 #[test]
-fn relay_passes_on_the_end_of_one_way_and_keeps_the_other_open() {
+fn relay_passes_on_the_end_of_one_direction_and_keeps_the_other_open() {
     let Some(mut relay) = example("relay") else {
         return;
     };
@@ -154,11 +158,11 @@ fn relay_passes_on_the_end_of_one_way_and_keeps_the_other_open() {
     let mut relay = relay.spawn().unwrap();
     let mut client = connect(&first_line(&mut relay));
 
-    let patience = Timespec::try_from(PATIENCE).unwrap();
+    let time_limit = Timespec::try_from(TIME_LIMIT).unwrap();
     let mut waiting = [PollFd::new(&upstream, PollFlags::IN)];
-    assert_eq!(poll(&mut waiting, Some(&patience)).unwrap(), 1);
+    assert_eq!(poll(&mut waiting, Some(&time_limit)).unwrap(), 1);
     let (mut server, _) = upstream.accept().unwrap();
-    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    server.set_read_timeout(Some(TIME_LIMIT)).unwrap();
 
     let request = pattern(LEN);
     let sent = request.clone();
@@ -168,11 +172,12 @@ fn relay_passes_on_the_end_of_one_way_and_keeps_the_other_open() {
         client
     });
     let mut arrived = Vec::new();
-    // Ends although the client has not closed, because the end of its way is passed on.
+    // The read ends although the client has not closed, because the relay passes on the end of its
+    // direction.
     server.read_to_end(&mut arrived).unwrap();
     assert_same(&arrived, &request, "the request");
 
-    // Only now is there an answer, on the way that is still open.
+    // Only now is the answer sent, in the direction that is still open.
     let answer = pattern(LEN / 2);
     let sent = answer.clone();
     let answerer = std::thread::spawn(move || server.write_all(&sent).unwrap());
@@ -194,6 +199,6 @@ fn first_line(child: &mut Child) -> String {
 
 fn connect(address: &str) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIME_LIMIT)).unwrap();
     stream
 }

@@ -1,5 +1,5 @@
-//! Sources that others lengthen, shorten or punch meanwhile: what arrives is what they held at some
-//! time.
+//! Sources that other threads extend, truncate or punch: the bytes that arrive are bytes that the
+//! source held at some time.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,10 +23,10 @@ use crate::random::Random;
 use crate::refused::allowed;
 use crate::skip::{has_program, skip};
 
-/// A hole at the front, so that the file has holes as long as nothing as long has been appended.
+/// The file begins with a hole, and has holes as long as fewer bytes than this have been appended.
 const HOLE: u64 = 64 << 20;
 
-/// Follows a file that another thread appends to, by one transfer after the other, each to the end
+/// Follows a file to which another thread appends, by one transfer after the other, each to the end
 /// of the file.
 fn follow(dir: &Path, transfer: impl Fn(&File, &File) -> u64) {
     let source = file_in(dir, b"");
@@ -56,7 +56,7 @@ fn follow(dir: &Path, transfer: impl Fn(&File, &File) -> u64) {
 }
 
 #[test]
-fn what_is_appended_to_a_sparse_source_does_not_become_a_hole() {
+fn bytes_appended_to_a_sparse_source_do_not_become_a_hole() {
     bounded(|| {
         for dir in scratch_dirs() {
             follow(&dir, |source, sink| zcopy::copy(source, sink).unwrap());
@@ -65,7 +65,7 @@ fn what_is_appended_to_a_sparse_source_does_not_become_a_hole() {
 }
 
 #[test]
-fn what_is_appended_to_a_sparse_source_does_not_become_a_hole_by_any_strategy() {
+fn bytes_appended_to_a_sparse_source_do_not_become_a_hole_by_any_strategy() {
     bounded(|| {
         for dir in scratch_dirs() {
             for strategy in allowed([Strategy::SplicePipe, Strategy::Buffered]) {
@@ -73,8 +73,7 @@ fn what_is_appended_to_a_sparse_source_does_not_become_a_hole_by_any_strategy() 
                     let transfer = Transfer::new(source, sink).strategy(strategy);
                     match transfer.run() {
                         Ok(report) => report.bytes(),
-                        // By its own account it stopped early, where more had been appended by
-                        // then.
+                        // The strategy stopped early, where more bytes had been appended.
                         Err(error) if error.is_unsuitable() => error.bytes(),
                         Err(error) => panic!("{strategy}: {error:#}"),
                     }
@@ -90,9 +89,9 @@ fn what_is_appended_to_a_sparse_source_does_not_become_a_hole_by_any_strategy() 
     });
 }
 
-/// Another process appends right after the transfer has been told that there is no more data.
+/// Appends between two calls, right after the transfer has found that there is no more data.
 #[test]
-fn what_is_appended_between_two_calls_does_not_become_a_hole() {
+fn bytes_appended_between_two_calls_do_not_become_a_hole() {
     if !has_program("strace") {
         return;
     }
@@ -114,7 +113,7 @@ fn what_is_appended_between_two_calls_does_not_become_a_hole() {
         let mut n_records = 1;
         while !copying.is_finished() {
             let trace = std::fs::read_to_string(trace.path()).unwrap();
-            // Three times, so that an end is found at last.
+            // Append three times, so that the transfer finds an end.
             if trace.matches("ENXIO").count() >= n_records as usize && n_records < 4 {
                 appending.write_all(&Writer(1).record(n_records)).unwrap();
                 n_records += 1;
@@ -133,7 +132,7 @@ fn what_is_appended_between_two_calls_does_not_become_a_hole() {
     });
 }
 
-/// Whether each byte is that of the pattern, or a zero.
+/// Asserts that each byte is that of the pattern or a zero.
 #[track_caller]
 fn assert_pattern_or_zeros(found: &[u8], what: &str) {
     let expected = pattern(found.len());
@@ -144,7 +143,7 @@ fn assert_pattern_or_zeros(found: &[u8], what: &str) {
     });
     if let Some((n, _)) = wrong {
         panic!(
-            "{what}: other bytes than the file ever had near {}",
+            "{what}: near {} are bytes that the file never held",
             n * 512
         );
     }
@@ -168,7 +167,7 @@ fn truncate_and_append(file: &File, random: &mut Random) {
     file.write_all_at(rest, len).unwrap();
 }
 
-/// Copies over and over while the source is changed.
+/// Copies the source again and again while another thread changes it.
 fn copy_while(change: Change, check: impl Fn(&[u8], u64) + Send + 'static) {
     bounded(move || {
         for dir in scratch_dirs() {
@@ -179,12 +178,12 @@ fn copy_while(change: Change, check: impl Fn(&[u8], u64) + Send + 'static) {
                     let mut random = Random::new(3);
                     while !is_over.load(Ordering::Relaxed) {
                         change(&source, &mut random);
-                        // Who changes a file holds up who reads it.
+                        // A thread that changes a file blocks its readers, so pause.
                         thread::sleep(Duration::from_micros(200));
                     }
                 });
                 let mut n_copies = 0;
-                // The other thread must end, whatever happens here.
+                // The other thread must end even if a copy panics.
                 let copies = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     for strategy in allowed([
                         None,
@@ -220,9 +219,10 @@ fn a_source_that_is_punched_gives_all_its_bytes_or_zeros() {
     });
 }
 
-/// Where the kernel cuts a page it clears the rest of it, and a read at that moment may see that.
+/// When the kernel truncates a file within a page it clears the rest of the page, and a read at
+/// that moment may see zeros.
 #[test]
-fn a_source_that_is_cut_and_written_again_gives_no_byte_that_it_never_had() {
+fn a_source_that_is_truncated_and_rewritten_gives_no_foreign_byte() {
     copy_while(truncate_and_append, |found, bytes| {
         assert_eq!(found.len() as u64, bytes);
         assert!(found.len() <= LEN);
@@ -230,9 +230,9 @@ fn a_source_that_is_cut_and_written_again_gives_no_byte_that_it_never_had() {
     });
 }
 
-/// The transfer waits for its sink when the source is cut.
+/// The transfer waits for its sink when the source is truncated.
 #[test]
-fn a_source_that_is_cut_meanwhile_ends_there() {
+fn a_source_that_is_truncated_during_a_transfer_ends_early() {
     bounded(|| {
         for dir in scratch_dirs() {
             for stable in [true, false] {
@@ -262,13 +262,12 @@ fn a_source_that_is_cut_meanwhile_ends_there() {
     });
 }
 
-/// A range of the sink was reserved for bytes that were cut off then, and what another wrote
-/// meanwhile stood behind it.
+/// The transfer had reserved a range of the sink for bytes that the truncation removed, and another
+/// thread had written behind this range.
 #[test]
-fn a_source_that_is_cut_leaves_no_gap_before_what_others_write() {
+fn a_truncated_source_leaves_no_gap_before_bytes_of_other_writers() {
     const LENGTHS: [usize; 3] = [100_000, 262_144, 600_000];
-    /// The kernel clears the rest of the page in which the file ends now. On tmpfs that is all it
-    /// clears.
+    /// The kernel clears the rest of the last page of the file. On tmpfs it clears nothing else.
     const PAGE: usize = 64 << 10;
     let Some(dir) = Fs::Tmpfs.dir() else {
         return;
@@ -294,7 +293,7 @@ fn a_source_that_is_cut_leaves_no_gap_before_what_others_write() {
                 let own = reopen(&source, OFlags::RDONLY);
                 Transfer::new(&own, &sink).run().map(drop)
             };
-            // A panic before the others are told would leave them running.
+            // A panic before `is_over` is set would leave the threads running.
             let outcomes = (0..100).map(copy).collect();
             is_over.store(true, Ordering::Relaxed);
             outcomes

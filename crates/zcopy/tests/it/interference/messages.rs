@@ -1,5 +1,5 @@
-//! Sources that give whole messages or fail: counters, the kernel log, and datagram sockets that
-//! others read too.
+//! Sources that give whole messages or fail: counters, the kernel log, and datagram sockets with
+//! other readers.
 
 use std::fs::File;
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ use crate::endpoints::unix;
 use crate::files::{contents, file};
 use crate::skip::skip;
 
-/// A read of fewer than eight bytes fails.
+/// A read of fewer than eight bytes fails on an eventfd.
 #[test]
 fn a_small_rate_or_limit_does_not_fail_on_an_eventfd() {
     let value = |count: u32| u64::from(count).to_ne_bytes();
@@ -60,7 +60,7 @@ fn a_small_rate_does_not_fail_on_a_timerfd() {
     assert_eq!(contents(&sink), 1_u64.to_ne_bytes());
 }
 
-/// A read with less room than the next record needs fails.
+/// A read with too little room for the next record fails.
 #[test]
 fn a_small_rate_does_not_fail_on_the_kernel_log() {
     let open = || File::options().read(true).open("/dev/kmsg");
@@ -74,7 +74,7 @@ fn a_small_rate_does_not_fail_on_the_kernel_log() {
     while let Ok(n) = rustix::io::read(&log, &mut buffer) {
         records.push(buffer[..n].to_vec());
     }
-    // A log that is full loses its oldest record with each new one.
+    // A full log loses its oldest record with each new one.
     let (oldest, expected) = records.split_at(records.len() / 2);
     let expected = expected.concat();
     if expected.len() < 2000 {
@@ -83,7 +83,7 @@ fn a_small_rate_does_not_fail_on_the_kernel_log() {
     }
     for (rate, limit) in [(1000, 1000), (100, 50), (1 << 20, 700)] {
         let source = open().unwrap();
-        // A record that the log has lost meanwhile would be waited for without end.
+        // A blocking read would wait without end for a record that the log has lost.
         fcntl_setfl(&source, OFlags::NONBLOCK).unwrap();
         let is_found = loop {
             match rustix::io::read(&source, &mut buffer) {
@@ -112,8 +112,8 @@ fn a_small_rate_does_not_fail_on_the_kernel_log() {
     }
 }
 
-/// Another reader takes messages between two calls of the transfer. Each message goes to one of the
-/// two.
+/// Another reader takes messages between two calls of the transfer. Each message must go to one of
+/// the two.
 fn share_messages(
     socket_type: SocketType,
     configure: impl for<'a> Fn(Transfer<'a>, &'a File) -> Transfer<'a> + Send + 'static,
@@ -137,14 +137,14 @@ fn share_messages(
                 let _ = send(&peer, &[], SendFlags::empty());
             }
         });
-        let got = Mutex::new(Vec::new());
+        let received = Mutex::new(Vec::new());
         thread::scope(|scope| {
             scope.spawn(|| {
                 let mut message = vec![0; 64 << 10];
                 while let (n @ 1.., _) =
                     recv(&source, &mut message[..], RecvFlags::empty()).unwrap()
                 {
-                    got.lock().unwrap().extend_from_slice(&message[..n]);
+                    received.lock().unwrap().extend_from_slice(&message[..n]);
                 }
             });
             loop {
@@ -152,17 +152,17 @@ fn share_messages(
                 let report = configure(Transfer::new(&source, &sink), &other)
                     .run()
                     .unwrap();
-                // A message of which a part is handed back is whole again.
+                // Delivered and undelivered bytes make up whole messages again.
                 let whole = [&contents(&sink), report.undelivered()].concat();
-                got.lock().unwrap().extend_from_slice(&whole);
+                received.lock().unwrap().extend_from_slice(&whole);
                 if report.ended() == Ended::Eof {
                     break;
                 }
             }
         });
         sending.join().unwrap();
-        let got = got.into_inner().unwrap();
-        let mut records: Vec<_> = got.chunks(RECORD).collect();
+        let received = received.into_inner().unwrap();
+        let mut records: Vec<_> = received.chunks(RECORD).collect();
         records.sort_unstable();
         let wrote = [(Writer(1), Wrote::Records(n_records))];
         assert_eq!(compare(&records.concat(), &wrote), Ok(()));
@@ -170,7 +170,7 @@ fn share_messages(
 }
 
 #[test]
-fn a_limit_cuts_no_datagram_that_another_reader_makes_the_next() {
+fn a_limit_cuts_no_datagram_after_another_reader_took_one() {
     share_messages(SocketType::DGRAM, |transfer, _| transfer.limit(5000));
     share_messages(SocketType::SEQPACKET, |transfer, _| transfer.limit(5000));
 }
@@ -183,7 +183,7 @@ fn a_limit_cuts_no_datagram_on_its_way_to_several_sinks() {
 }
 
 #[test]
-fn a_rate_cuts_no_datagram_that_another_reader_makes_the_next() {
+fn a_rate_cuts_no_datagram_after_another_reader_took_one() {
     share_messages(SocketType::DGRAM, |transfer, _| {
         transfer.rate_limit(64 << 20)
     });

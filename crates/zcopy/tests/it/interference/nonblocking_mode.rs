@@ -1,5 +1,5 @@
-//! Others set and clear `O_NONBLOCK` on the open files of a transfer meanwhile: it neither fails
-//! nor loses a byte.
+//! Other threads set and clear `O_NONBLOCK` on the source and the sink of a transfer: the transfer
+//! neither fails nor loses a byte.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ impl Channel {
     }
 }
 
-/// Every kind at each end.
+/// Every kind of channel as source and as sink.
 const PAIRS: [(Channel, Channel); 7] = [
     (Channel::Pipe, Channel::UnixStream),
     (Channel::Fifo, Channel::Tcp),
@@ -49,9 +49,9 @@ const PAIRS: [(Channel, Channel); 7] = [
     (Channel::Pipe, Channel::Pipe),
 ];
 
-/// How the transfer is made.
+/// The kind of transfer.
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum Kind {
     Plain,
     Ticking,
     By(Strategy),
@@ -59,7 +59,7 @@ enum How {
     FilterTransfer,
 }
 
-impl How {
+impl Kind {
     fn is_allowed(self) -> bool {
         match self {
             Self::By(strategy) => is_allowed(strategy),
@@ -85,7 +85,7 @@ impl How {
     }
 }
 
-/// Sets and clears the flag of these until told to end.
+/// Sets and clears the flag of these descriptors until `is_over`.
 fn toggle(fds: &[&OwnedFd], is_over: &AtomicBool) {
     let mut nonblocking = false;
     while !is_over.load(Ordering::Relaxed) {
@@ -96,12 +96,12 @@ fn toggle(fds: &[&OwnedFd], is_over: &AtomicBool) {
     }
 }
 
-/// Feeds a source in pieces, reads a sink slowly, and toggles both.
-fn toggle_both_ends(how: How, from: Channel, to: Channel) {
+/// Feeds a source in pieces, reads a sink slowly, and toggles the mode of both.
+fn toggle_both_ends(kind: Kind, from: Channel, to: Channel) {
     let ((source, feed), (reader, sink)) = (from.open(), to.open());
     let bytes = pattern(LEN);
     let is_over = AtomicBool::new(false);
-    let case = format!("{how:?} from {from:?} to {to:?}");
+    let case = format!("{kind:?} from {from:?} to {to:?}");
     thread::scope(|scope| {
         let ends = [source.try_clone().unwrap(), sink.try_clone().unwrap()];
         let (is_over, bytes) = (&is_over, &bytes);
@@ -112,7 +112,7 @@ fn toggle_both_ends(how: How, from: Channel, to: Channel) {
             if !write_all(&feed, in_bulk) {
                 return;
             }
-            // The source runs dry before each of these.
+            // Send each message when the source is empty.
             for message in messages.chunks(250) {
                 while !is_over.load(Ordering::Relaxed)
                     && rustix::io::ioctl_fionread(&watched).unwrap() > 0
@@ -125,39 +125,39 @@ fn toggle_both_ends(how: How, from: Channel, to: Channel) {
             }
         });
         let reading = scope.spawn(move || {
-            let mut found = Vec::new();
+            let mut arrived = Vec::new();
             read_each(&reader, |read| {
-                found.extend_from_slice(read);
-                // And the sink is full now and then.
-                if found.len() % 5 == 0 {
+                arrived.extend_from_slice(read);
+                // Let the sink become full sometimes.
+                if arrived.len() % 5 == 0 {
                     thread::sleep(Duration::from_millis(1));
                 }
             });
-            found
+            arrived
         });
-        let done = how.run(&source, &sink);
+        let outcome = kind.run(&source, &sink);
         is_over.store(true, Ordering::Relaxed);
         toggling.join().unwrap();
         drop(sink);
-        if done.is_err() {
-            // So that whoever feeds it does not wait for ever.
+        if outcome.is_err() {
+            // Lets the thread that feeds the source finish.
             rustix::io::ioctl_fionbio(&source, false).unwrap();
             read_each(&source, |_| {});
         }
-        let found = reading.join().unwrap();
-        match done {
+        let arrived = reading.join().unwrap();
+        match outcome {
             Ok(n) => assert_eq!(n, LEN as u64, "{case}"),
             Err(error) => panic!("{case}: {error:#}"),
         }
-        assert_same(&found, bytes, &case);
+        assert_same(&arrived, bytes, &case);
     });
 }
 
-fn toggled(hows: &'static [How]) {
+fn run_while_toggled(kinds: &'static [Kind]) {
     bounded(move || {
-        for how in hows.iter().filter(|how| how.is_allowed()) {
+        for kind in kinds.iter().filter(|kind| kind.is_allowed()) {
             for (from, to) in PAIRS {
-                toggle_both_ends(*how, from, to);
+                toggle_both_ends(*kind, from, to);
             }
         }
     });
@@ -165,31 +165,31 @@ fn toggled(hows: &'static [How]) {
 
 #[test]
 fn a_mode_that_others_change_does_not_end_a_transfer() {
-    toggled(&[How::Plain]);
+    run_while_toggled(&[Kind::Plain]);
 }
 
 #[test]
 fn a_mode_that_others_change_does_not_end_a_transfer_with_a_tick() {
-    toggled(&[How::Ticking]);
+    run_while_toggled(&[Kind::Ticking]);
 }
 
 #[test]
 fn a_mode_that_others_change_does_not_end_a_transfer_by_any_strategy() {
-    toggled(&[How::By(Strategy::Buffered), How::By(Strategy::SplicePipe)]);
+    run_while_toggled(&[Kind::By(Strategy::Buffered), Kind::By(Strategy::SplicePipe)]);
 }
 
 #[test]
 fn a_mode_that_others_change_does_not_end_a_transfer_to_several_sinks() {
-    toggled(&[How::FanOut]);
+    run_while_toggled(&[Kind::FanOut]);
 }
 
 #[test]
 fn a_mode_that_others_change_does_not_end_a_filter() {
-    toggled(&[How::FilterTransfer]);
+    run_while_toggled(&[Kind::FilterTransfer]);
 }
 
 #[test]
-fn a_mode_that_others_change_does_not_end_a_pattern() {
+fn a_mode_that_others_change_does_not_end_a_repetition() {
     bounded(|| {
         for to in Channel::ALL {
             let (reader, sink) = to.open();
@@ -203,12 +203,12 @@ fn a_mode_that_others_change_does_not_end_a_pattern() {
                     read_each(&reader, |read| n += read.len());
                     n
                 });
-                let done = Repeat::new("abc\n").limit(16 << 20).run(&sink);
+                let outcome = Repeat::new("abc\n").limit(16 << 20).run(&sink);
                 is_over.store(true, Ordering::Relaxed);
                 toggling.join().unwrap();
                 drop(sink);
                 let n_read = reading.join().unwrap();
-                let report = done.unwrap_or_else(|error| panic!("to {to:?}: {error:#}"));
+                let report = outcome.unwrap_or_else(|error| panic!("to {to:?}: {error:#}"));
                 assert_eq!((report.bytes(), n_read), (16 << 20, 16 << 20), "to {to:?}");
             });
         }

@@ -1,8 +1,8 @@
-//! Numbered records of several writers in one file or stream, and a comparison that finds lost,
-//! doubled and torn ones.
+//! Numbered records of several writers in one file or stream, and a comparison that finds records
+//! that are lost, doubled or torn.
 //!
-//! Each writer has an alphabet of its own, so that the origin of every byte is known however the
-//! bytes of several writers are mixed. No writer uses the byte 0.
+//! Each writer has an alphabet of its own, so that the writer of every byte is known in any
+//! mixture. No writer uses the byte 0.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,7 +13,7 @@ pub(crate) const RECORD: usize = 64;
 const LETTERS: u8 = 32;
 /// The last byte of a record: this letter of the writer's alphabet.
 const END: u8 = LETTERS - 1;
-/// The writers that there can be: 1 to 7. The alphabet of 0 would hold the byte 0.
+/// Writers are numbered from 1 to this number. The alphabet of 0 would hold the byte 0.
 const WRITERS: u8 = 7;
 
 /// One of several writers.
@@ -26,7 +26,7 @@ impl Writer {
         assert!((1..=WRITERS).contains(&self.0), "no such writer");
         let mut record = [0; RECORD];
         for (i, byte) in record.iter_mut().enumerate() {
-            // The number in hexadecimal, over and over.
+            // The number in hexadecimal, repeated.
             let digit = (number >> (28 - 4 * (i % 8))) as u8 & 0xf;
             *byte = self.0 * LETTERS + digit;
         }
@@ -34,7 +34,7 @@ impl Writer {
         record
     }
 
-    /// The first records, one after the other.
+    /// The first records in order.
     pub(crate) fn records(self, n_records: u32) -> Vec<u8> {
         (0..n_records).flat_map(|n| self.record(n)).collect()
     }
@@ -43,17 +43,17 @@ impl Writer {
 /// The differences between the bytes of one writer and the bytes that it wrote.
 #[derive(Debug, Default)]
 pub(crate) struct Damage {
-    /// Whole records that were written and are not there.
+    /// Whole records that were written and are missing.
     lost: Vec<u32>,
-    /// Whole records that are there more than once.
+    /// Whole records that were found more than once.
     doubled: Vec<u32>,
     /// Bytes that belong to no whole record.
     torn_bytes: usize,
     /// Whole records that were never written.
     invented: Vec<u32>,
-    /// Records of a single write(2) that stand apart.
+    /// Records of a single write(2) that were found in several parts.
     split: usize,
-    /// Whether all are there, in another order.
+    /// Whether all records are there in a different order.
     is_out_of_order: bool,
 }
 
@@ -64,7 +64,7 @@ pub(crate) enum Wrote {
     Records(u32),
     /// By a transfer, which may write any number of bytes in a call.
     Stream(u32),
-    /// By a transfer, the record 0 so many times.
+    /// By a transfer, this many copies of the record 0.
     Copies(u32),
 }
 
@@ -91,8 +91,8 @@ impl Wrote {
     }
 }
 
-/// Compares what was found with what each writer wrote. On a difference it says precisely what was
-/// lost, doubled, torn or invented.
+/// Compares the bytes found with those that each writer wrote. The error says what was lost,
+/// doubled, torn or invented.
 pub(crate) fn compare(found: &[u8], wrote: &[(Writer, Wrote)]) -> Result<(), String> {
     let mut streams: [Vec<u8>; WRITERS as usize + 1] = Default::default();
     let mut split = [0; WRITERS as usize + 1];
@@ -214,20 +214,20 @@ fn records_in_any_mixture_are_told_apart() {
 }
 
 #[test]
-fn what_is_lost_doubled_torn_and_invented_is_named() {
+fn lost_doubled_torn_and_invented_records_are_named() {
     let one = Writer(1);
     let wrote = [(one, Wrote::Stream(4))];
     let whole = one.records(4);
-    let says = |found: &[u8], what: &str| {
+    let assert_damage = |found: &[u8], what: &str| {
         let damage = compare(found, &wrote).unwrap_err();
         assert!(damage.contains(what), "{damage}");
     };
-    says(&whole[RECORD..], "1 records lost from 0 on");
-    says(&[&whole[..RECORD], &whole].concat(), "1 records doubled");
-    says(&whole[10..], "54 bytes torn");
-    says(&[&whole[..], &one.record(9)].concat(), "1 records invented");
-    says(&[&whole[..], &[0; 5]].concat(), "5 bytes that nobody wrote");
-    says(
+    assert_damage(&whole[RECORD..], "1 records lost from 0 on");
+    assert_damage(&[&whole[..RECORD], &whole].concat(), "1 records doubled");
+    assert_damage(&whole[10..], "54 bytes torn");
+    assert_damage(&[&whole[..], &one.record(9)].concat(), "1 records invented");
+    assert_damage(&[&whole[..], &[0; 5]].concat(), "5 bytes that nobody wrote");
+    assert_damage(
         &[&whole[RECORD..], &whole[..RECORD]].concat(),
         "out of order",
     );

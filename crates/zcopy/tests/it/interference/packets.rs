@@ -1,5 +1,5 @@
-//! Pipes in packet mode lose what a short read leaves. Nothing is destroyed: what was delivered,
-//! what is handed back and what is left are everything.
+//! Pipes in packet mode. A short read of a packet would destroy its rest. The bytes delivered, the
+//! bytes handed back and the bytes left in the pipe must be all bytes.
 
 use std::ops::ControlFlow;
 use std::thread;
@@ -13,20 +13,21 @@ use crate::files::{assert_same, contents, file, pattern, read_to_end};
 use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, needs};
 
-/// Runs a transfer from a packet pipe into a file, and sees that nothing is destroyed.
+/// Runs a transfer from a packet pipe into a file, and asserts that no byte is destroyed.
 ///
-/// Without splice a limit cuts the last packet: the read that takes its beginning loses its rest.
+/// Without splice a limit cuts the last packet: the read that takes its first bytes destroys the
+/// others.
 #[track_caller]
-fn nothing_is_destroyed(
+fn assert_nothing_destroyed(
     lens: &[usize],
     what: &str,
     configure: impl for<'a> Fn(Transfer<'a>) -> Transfer<'a>,
 ) -> zcopy::Result<u64> {
     let (source, bytes) = packets(lens);
     let sink = file(b"");
-    let done = configure(Transfer::new(&source, &sink)).run();
+    let outcome = configure(Transfer::new(&source, &sink)).run();
     let delivered = contents(&sink);
-    let (result, report) = match done {
+    let (result, report) = match outcome {
         Ok(report) => (Ok(report.bytes()), report),
         Err(error) => {
             let report = error.report().clone();
@@ -61,7 +62,7 @@ fn a_limit_destroys_no_packet() {
         let total: usize = lens.iter().sum();
         for limit in [1, 10, 100, 150, 4096, 5000] {
             let what = format!("limit {limit}");
-            let moved = nothing_is_destroyed(lens, &what, |transfer| transfer.limit(limit));
+            let moved = assert_nothing_destroyed(lens, &what, |transfer| transfer.limit(limit));
             assert_eq!(moved.unwrap(), limit.min(total as u64), "{what}, {lens:?}");
         }
     }
@@ -69,15 +70,15 @@ fn a_limit_destroys_no_packet() {
 
 #[test]
 fn a_small_rate_destroys_no_packet() {
-    let moved = nothing_is_destroyed(&[100, 100, 100], "1000 a second", |transfer| {
+    let moved = assert_nothing_destroyed(&[100, 100, 100], "1000 a second", |transfer| {
         transfer.rate_limit(1000)
     });
     assert_eq!(moved.unwrap(), 300);
-    let moved = nothing_is_destroyed(&[4096, 100, 4096], "20,000 a second", |transfer| {
+    let moved = assert_nothing_destroyed(&[4096, 100, 4096], "20,000 a second", |transfer| {
         transfer.rate_limit(20_000)
     });
     assert_eq!(moved.unwrap(), 8292);
-    let moved = nothing_is_destroyed(&[100, 100, 100], "a limit and a rate", |transfer| {
+    let moved = assert_nothing_destroyed(&[100, 100, 100], "a limit and a rate", |transfer| {
         transfer.rate_limit(500).limit(120)
     });
     assert_eq!(moved.unwrap(), 120);
@@ -88,9 +89,9 @@ fn a_tick_destroys_no_packet() {
     for lens in LENS {
         let total: usize = lens.iter().sum();
         let tick = Duration::from_secs(3600);
-        let moved = nothing_is_destroyed(lens, "tick", |transfer| transfer.tick(tick));
+        let moved = assert_nothing_destroyed(lens, "tick", |transfer| transfer.tick(tick));
         assert_eq!(moved.unwrap(), total as u64);
-        let moved = nothing_is_destroyed(lens, "tick and limit", |transfer| {
+        let moved = assert_nothing_destroyed(lens, "tick and limit", |transfer| {
             transfer.tick(tick).limit(50)
         });
         assert_eq!(moved.unwrap(), total.min(50) as u64);
@@ -101,25 +102,27 @@ fn a_tick_destroys_no_packet() {
 fn no_option_destroys_a_packet() {
     for lens in LENS {
         let total: usize = lens.iter().sum();
-        let whole = |what: &str, configure: &dyn for<'a> Fn(Transfer<'a>) -> Transfer<'a>| {
-            let moved = nothing_is_destroyed(lens, what, configure);
-            assert_eq!(moved.unwrap(), total as u64, "{what}, {lens:?}");
-        };
-        whole("no option", &|transfer| transfer);
-        whole("a small buffer", &|transfer| transfer.buffer_size(1000));
-        whole("records", &|transfer| transfer.records(b'\n'));
-        whole("zeros looked for", &|transfer| {
+        let assert_all_moved =
+            |what: &str, configure: &dyn for<'a> Fn(Transfer<'a>) -> Transfer<'a>| {
+                let moved = assert_nothing_destroyed(lens, what, configure);
+                assert_eq!(moved.unwrap(), total as u64, "{what}, {lens:?}");
+            };
+        assert_all_moved("no option", &|transfer| transfer);
+        assert_all_moved("a small buffer", &|transfer| transfer.buffer_size(1000));
+        assert_all_moved("records", &|transfer| transfer.records(b'\n'));
+        assert_all_moved("zeros looked for", &|transfer| {
             transfer.sparse(Sparse::Detect)
         });
-        whole("stable", &|transfer| transfer.stable(true));
-        whole("inspected", &|transfer| transfer.inspect(|_| {}));
+        assert_all_moved("stable", &|transfer| transfer.stable(true));
+        assert_all_moved("inspected", &|transfer| transfer.inspect(|_| {}));
         for strategy in allowed([Strategy::Buffered, Strategy::SplicePipe]) {
-            whole(&strategy.to_string(), &|transfer| {
+            assert_all_moved(&strategy.to_string(), &|transfer| {
                 transfer.strategy(strategy)
             });
-            let limited = nothing_is_destroyed(lens, &format!("{strategy}, limited"), |transfer| {
-                transfer.strategy(strategy).limit(10)
-            });
+            let limited =
+                assert_nothing_destroyed(lens, &format!("{strategy}, limited"), |transfer| {
+                    transfer.strategy(strategy).limit(10)
+                });
             assert_eq!(
                 limited.unwrap(),
                 total.min(10) as u64,
@@ -132,11 +135,11 @@ fn no_option_destroys_a_packet() {
 #[test]
 fn a_stop_destroys_no_packet() {
     for lens in LENS {
-        let moved = nothing_is_destroyed(lens, "stopped at once", |transfer| {
+        let moved = assert_nothing_destroyed(lens, "stopped at once", |transfer| {
             transfer.observe(|_| ControlFlow::Break(()))
         });
         assert!(moved.is_ok());
-        let moved = nothing_is_destroyed(lens, "stopped, slow", |transfer| {
+        let moved = assert_nothing_destroyed(lens, "stopped, slow", |transfer| {
             let transfer = transfer.rate_limit(1000).tick(Duration::from_millis(1));
             transfer.observe(|progress| {
                 if progress.bytes() == 0 {
@@ -178,7 +181,8 @@ fn several_sinks_destroy_no_packet() {
                 let (source, bytes) = packets(lens);
                 let (first, second) = (file(b""), file(b""));
                 let (reader, third) = pipe();
-                // At a rate each share takes a slot, so that the pipe is full before all is there.
+                // At a rate each round takes a slot, so that the pipe is full before all bytes are
+                // in it.
                 let reading = thread::spawn(move || read_to_end(&reader));
                 let transfer = Transfer::new(&source, &first)
                     .also_to(&second)
@@ -235,7 +239,7 @@ fn a_filter_destroys_no_packet() {
     }
 }
 
-/// A packet that comes later, when little may be moved at once.
+/// A packet arrives when the rate allows only a few bytes.
 #[test]
 fn a_packet_that_comes_later_is_not_destroyed_by_a_small_rate() {
     bounded(|| {

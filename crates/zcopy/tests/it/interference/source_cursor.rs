@@ -1,4 +1,4 @@
-//! Transfers at offsets leave the cursors alone that others read and write by, also for a moment.
+//! Transfers at offsets never move the cursors through which others read and write.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,7 @@ use crate::refused::allowed;
 
 const BLOCK: usize = 4096;
 
-/// Data and holes in turns of two blocks.
+/// Two blocks of zeros and two blocks of data, in turns.
 fn striped(len: usize) -> Vec<u8> {
     let mut bytes = pattern(len);
     for holes in bytes.chunks_mut(4 * BLOCK) {
@@ -24,7 +24,7 @@ fn striped(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The same bytes, whole blocks of zeros being holes.
+/// A file with these bytes, in which the blocks of zeros are holes.
 fn striped_file(dir: &std::path::Path, bytes: &[u8]) -> File {
     let file = file_in(dir, b"");
     file.set_len(bytes.len() as u64).unwrap();
@@ -36,7 +36,7 @@ fn striped_file(dir: &std::path::Path, bytes: &[u8]) -> File {
     file
 }
 
-/// Reads through the shared cursor while the transfers run, and compares what it gets.
+/// Reads through the shared cursor while transfers run, and compares the bytes.
 fn read_beside(transfer: impl Fn(&File, &File) + Send + Sync + Copy + 'static) {
     bounded(move || {
         let bytes = striped(1 << 20);
@@ -57,19 +57,19 @@ fn read_beside(transfer: impl Fn(&File, &File) + Send + Sync + Copy + 'static) {
                     let mut buffer = [0; 1000];
                     while let n @ 1.. = rustix::io::read(&source, &mut buffer).unwrap() {
                         read.extend_from_slice(&buffer[..n]);
-                        // A cursor that is put back may make it read for ever.
+                        // If a transfer moved the cursor back, the reads might never end.
                         if read.len() > bytes.len() {
                             break;
                         }
                     }
-                    let place = cursor(&source);
-                    let is_same = read == bytes && place == bytes.len() as u64;
+                    let end = cursor(&source);
+                    let is_same = read == bytes && end == bytes.len() as u64;
                     if !is_same {
-                        // So that the other thread ends.
+                        // Ends the other thread before the assertions fail.
                         is_read.store(true, Ordering::Relaxed);
                     }
                     assert_same(&read, &bytes, &format!("read in {}", dir.display()));
-                    assert_eq!(place, bytes.len() as u64, "the cursor");
+                    assert_eq!(end, bytes.len() as u64, "the cursor");
                 }
                 is_read.store(true, Ordering::Relaxed);
             });
@@ -78,7 +78,7 @@ fn read_beside(transfer: impl Fn(&File, &File) + Send + Sync + Copy + 'static) {
 }
 
 #[test]
-fn looking_for_holes_does_not_disturb_who_reads_by_the_cursor() {
+fn looking_for_holes_does_not_disturb_a_reader_at_the_cursor() {
     read_beside(|source, sink| {
         let transfer = Transfer::new(source, sink).source_offset(0).sink_offset(0);
         assert_eq!(transfer.run().unwrap().bytes(), 1 << 20);
@@ -86,7 +86,7 @@ fn looking_for_holes_does_not_disturb_who_reads_by_the_cursor() {
 }
 
 #[test]
-fn looking_for_holes_by_any_strategy_does_not_disturb_who_reads_by_the_cursor() {
+fn looking_for_holes_by_any_strategy_does_not_disturb_a_reader_at_the_cursor() {
     for strategy in allowed([Strategy::Buffered, Strategy::SplicePipe]) {
         read_beside(move |source, sink| {
             let transfer = Transfer::new(source, sink).strategy(strategy);
@@ -97,7 +97,7 @@ fn looking_for_holes_by_any_strategy_does_not_disturb_who_reads_by_the_cursor() 
 }
 
 #[test]
-fn filling_holes_does_not_disturb_who_reads_by_the_cursor() {
+fn filling_holes_does_not_disturb_a_reader_at_the_cursor() {
     read_beside(|source, sink| {
         let transfer = Transfer::new(source, sink).sparse(Sparse::Fill);
         let transfer = transfer.source_offset(0).sink_offset(0);
@@ -105,9 +105,9 @@ fn filling_holes_does_not_disturb_who_reads_by_the_cursor() {
     });
 }
 
-/// Whoever writes by the sink's cursor finds it where it was.
+/// A thread that writes at the cursor of the sink finds it unchanged.
 #[test]
-fn making_holes_at_an_offset_does_not_disturb_who_writes_by_the_cursor() {
+fn making_holes_at_an_offset_does_not_disturb_a_writer_at_the_cursor() {
     bounded(|| {
         let bytes = striped(1 << 20);
         let written = pattern(200_000);
@@ -137,9 +137,9 @@ fn making_holes_at_an_offset_does_not_disturb_who_writes_by_the_cursor() {
     });
 }
 
-/// Into a pipe there are no holes; the cursor stays alone all the same.
+/// A pipe has no holes; the cursor of the source must not move either.
 #[test]
-fn reading_at_an_offset_into_a_pipe_does_not_disturb_who_reads_by_the_cursor() {
+fn reading_at_an_offset_into_a_pipe_does_not_disturb_a_reader_at_the_cursor() {
     read_beside(|source, _| {
         let (reader, writer) = crate::endpoints::pipe();
         thread::scope(|scope| {
