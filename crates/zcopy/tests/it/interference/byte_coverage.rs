@@ -1,19 +1,20 @@
-//! Counts which bytes of a source arrived, where several readers shared it: each has to arrive
+//! Checks which bytes of a source have arrived if several readers shared it: each byte must arrive
 //! exactly once.
 
 use std::ops::Range;
 
-/// The step from one number that is hashed to the next, and its inverse modulo 2⁶⁴.
+/// The difference between two numbers that are hashed one after the other, and its inverse modulo
+/// 2⁶⁴.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 const INVERSE: u64 = 0xf1de_83e1_9937_733d;
-/// This many bytes hold a whole word wherever they begin.
+/// This many bytes contain a whole word at any offset.
 const WINDOW: usize = 15;
-/// The most bytes that are equal in two places of the pattern by accident.
+/// At most this many bytes at two offsets of the pattern are equal by accident.
 const ACCIDENT: usize = 6;
 
 /// Words of eight bytes, each of which is the hash of its index by splitmix64.
 ///
-/// The hash is a bijection: no two words are the same, and a word tells its place. In
+/// The hash is a bijection: no two words are the same, and each word determines its offset. In
 /// [`files::pattern`](crate::files::pattern) the first byte of each page is the same; here it is
 /// not.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
@@ -47,7 +48,7 @@ pub(crate) struct Covered {
     invented: usize,
 }
 
-/// Bytes of the source that one reader got one after the other.
+/// Bytes of the source that one reader got without a gap.
 #[derive(Clone, Debug)]
 struct Run {
     bytes: Range<usize>,
@@ -56,11 +57,11 @@ struct Run {
     ends_at: usize,
 }
 
-/// Where two runs meet in the stream of one reader.
+/// The place where two runs meet in the stream of one reader.
 ///
-/// If the bytes behind the first run equal the first bytes of the second run, nothing tells to
-/// which of the two they belong: the end of the first and the start of the second may both be this
-/// many bytes later.
+/// If the bytes behind the first run equal the first bytes of the second run, they may belong to
+/// either of the two: the end of the first and the start of the second may both be this many bytes
+/// later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shifts {
     least: usize,
@@ -80,21 +81,21 @@ impl Covered {
         }
     }
 
-    /// Notes what one reader got: runs of the source, one after the other.
-    pub(crate) fn add(&mut self, mut got: &[u8]) {
+    /// Adds the bytes that one reader got: runs of the source, one after the other.
+    pub(crate) fn add(&mut self, mut received: &[u8]) {
         let (mut begins_at, mut n_equal) = (FIXED, 0);
-        while !got.is_empty() {
-            let Some((bytes, n_equal_behind)) = self.first_run(got) else {
+        while !received.is_empty() {
+            let Some((bytes, n_equal_behind)) = self.first_run(received) else {
                 self.invented += 1;
-                got = &got[1..];
+                received = &received[1..];
                 (begins_at, n_equal) = (FIXED, 0);
                 continue;
             };
             if begins_at != FIXED {
                 self.junctions[begins_at].most = n_equal.min(bytes.len());
             }
-            got = &got[bytes.len()..];
-            let ends_at = if got.is_empty() {
+            received = &received[bytes.len()..];
+            let ends_at = if received.is_empty() {
                 FIXED
             } else {
                 self.junctions.push(Shifts { least: 0, most: 0 });
@@ -111,37 +112,40 @@ impl Covered {
 
     /// The first run of the source in these bytes, and the number of bytes behind it that continue
     /// it and are the first bytes of the next run too.
-    fn first_run(&self, got: &[u8]) -> Option<(Range<usize>, usize)> {
-        let from = self.place_of(got)?;
-        let longest = n_equal(got, &self.source[from..]);
+    fn first_run(&self, received: &[u8]) -> Option<(Range<usize>, usize)> {
+        let from = self.offset_of(received)?;
+        let longest = n_equal(received, &self.source[from..]);
         // The next run may begin with bytes that would continue this one by accident. It begins
         // where it is recognized first.
         let next = (longest.saturating_sub(ACCIDENT).max(1)..longest).find(|&at| {
-            got.len() > longest && self.place_of(&got[at..]).is_some_and(|to| to != from + at)
+            received.len() > longest
+                && self
+                    .offset_of(&received[at..])
+                    .is_some_and(|to| to != from + at)
         });
         let len = next.unwrap_or(longest);
         Some((from..from + len, longest - len))
     }
 
-    /// Where these bytes stand in the source.
-    fn place_of(&self, got: &[u8]) -> Option<usize> {
-        if got.len() < WINDOW {
-            let mut places = self.source.windows(got.len());
-            return places.position(|place| place == got);
+    /// The offset of these bytes in the source.
+    fn offset_of(&self, received: &[u8]) -> Option<usize> {
+        if received.len() < WINDOW {
+            let mut windows = self.source.windows(received.len());
+            return windows.position(|window| window == received);
         }
         (0..8).find_map(|at| {
-            let word = u64::from_ne_bytes(got[at..at + 8].try_into().ok()?);
+            let word = u64::from_ne_bytes(received[at..at + 8].try_into().ok()?);
             let n = unmix(word).wrapping_mul(INVERSE).wrapping_sub(1);
             let n = usize::try_from(n).ok()?;
-            let place = n.checked_mul(8)?.checked_sub(at)?;
-            let there = self.source.get(place..place + WINDOW)?;
-            (there == &got[..WINDOW]).then_some(place)
+            let offset = n.checked_mul(8)?.checked_sub(at)?;
+            let there = self.source.get(offset..offset + WINDOW)?;
+            (there == &received[..WINDOW]).then_some(offset)
         })
     }
 
-    /// The runs in the order of the source, with the junctions shifted so that each run begins
-    /// where the one before it ends, if that is possible.
-    fn settled_runs(&self) -> Vec<Range<usize>> {
+    /// The runs in the order of the source. Junctions are shifted so that each run begins where the
+    /// run before it ends, if that is possible.
+    fn shifted_runs(&self) -> Vec<Range<usize>> {
         let len = self.source.len();
         let edge = |at: usize| Run {
             bytes: at..at,
@@ -174,17 +178,17 @@ impl Covered {
                 break;
             }
         }
-        let settled = runs.iter().map(|run| {
+        let shifted_runs = runs.iter().map(|run| {
             let (begin, end) = (junctions[run.begins_at], junctions[run.ends_at]);
             run.bytes.start + begin.least..run.bytes.end + end.least
         });
-        settled.collect()
+        shifted_runs.collect()
     }
 
-    /// Whether each byte has arrived once. If not, it says what is wrong.
+    /// Checks that each byte has arrived once. The error says what is wrong.
     pub(crate) fn verdict(&self) -> Result<(), String> {
         let (mut lost, mut doubled) = (Vec::new(), Vec::new());
-        let mut runs = self.settled_runs();
+        let mut runs = self.shifted_runs();
         runs.sort_unstable_by_key(|run| run.start);
         let mut end = 0;
         for run in runs {
@@ -210,9 +214,9 @@ impl Covered {
     }
 }
 
-/// How many bytes at the beginning are the same.
+/// The number of equal bytes at the beginning.
 fn n_equal(a: &[u8], b: &[u8]) -> usize {
-    // Compared block by block, because a debug build takes its time for each byte.
+    // Compare whole blocks, because a debug build is slow for each byte.
     let blocks = a.chunks_exact(4096).zip(b.chunks_exact(4096));
     let same = blocks.take_while(|(a, b)| a == b).count() * 4096;
     let rest = a[same..].iter().zip(&b[same..]);
@@ -285,7 +289,7 @@ fn a_byte_that_belongs_to_either_of_two_runs_is_neither_lost_nor_doubled() {
 }
 
 #[test]
-fn a_lost_byte_is_not_made_up_for_by_an_equal_one_that_came_twice() {
+fn a_lost_byte_is_not_replaced_by_an_equal_byte_that_arrived_twice() {
     let source = pattern(100_000);
     let [first, second, third] = equal_bytes(&source);
     let expected = |lost: usize, doubled: usize| {
@@ -298,7 +302,7 @@ fn a_lost_byte_is_not_made_up_for_by_an_equal_one_that_came_twice() {
     let (before, behind) = (&source[..first], &source[second..]);
     covered.add(&[before, &source[first + 1..=second], behind].concat());
     assert_eq!(covered.verdict(), expected(first, second));
-    // The junction may be shifted, which does not make up for the loss.
+    // The junction may be shifted, which does not replace the lost byte.
     let mut covered = Covered::new(source.len());
     covered.add(&[&source[..first], &source[second..]].concat());
     covered.add(&source[first + 1..second]);

@@ -1,5 +1,5 @@
-//! Transfers that sleep, because nothing has come, while others write to the same open file through
-//! the same cursor.
+//! Transfers that wait for an empty source while others write to the same open file through the
+//! same cursor.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use crate::endpoints::null;
 use crate::files::{contents, cursor, file_in, write_all};
 use crate::refused::{is_allowed, needs};
 
-/// Waits until a cursor has come this far, or for some seconds if it never does.
+/// Waits until a cursor has reached this position, or for five seconds.
 fn until_cursor(file: &File, position: u64) {
     let start = Instant::now();
     while cursor(file) < position && start.elapsed() < Duration::from_secs(5) {
@@ -23,50 +23,50 @@ fn until_cursor(file: &File, position: u64) {
     }
 }
 
-/// How the transfer below is made.
+/// Runs one kind of transfer, and returns the number of bytes it moved.
 type MakeTransfer = fn(&OwnedFd, &File) -> zcopy::Result<u64>;
 
-/// A transfer sleeps, because its source is empty, while somebody else writes to the shared sink:
-/// then bytes come.
-fn wait_while_another_writes(source_of: Actor, before: u32, transfer: MakeTransfer) {
+/// A transfer waits for its empty source while another thread writes to the shared sink. Then bytes
+/// arrive in the source.
+fn wait_while_another_writes(kind: Actor, n_before: u32, transfer: MakeTransfer) {
     bounded(move || {
         for dir in scratch_dirs() {
-            let (source, feed) = channel(source_of);
+            let (source, feed) = channel(kind);
             let sink = file_in(&dir, b"");
             let shared = sink.try_clone().unwrap();
             let (transferred, written) = (Writer(1), Writer(2));
-            let (tell, told) = std::sync::mpsc::channel();
+            let (send_thread, thread_sent) = std::sync::mpsc::channel();
             let copying = thread::spawn(move || {
-                tell.send(Thread::current()).unwrap();
-                let done = transfer(&source, &shared);
-                (done, source)
+                send_thread.send(Thread::current()).unwrap();
+                let outcome = transfer(&source, &shared);
+                (outcome, source)
             });
-            let thread = told.recv().unwrap();
-            let first = transferred.records(before);
+            let thread = thread_sent.recv().unwrap();
+            let first = transferred.records(n_before);
             assert!(write_all(&feed, &first));
             for round in 0..4 {
                 thread.until_asleep();
                 assert!(write_all(&sink, &written.record(round)));
                 thread.until_asleep();
-                assert!(write_all(&feed, &transferred.record(before + round)));
+                assert!(write_all(&feed, &transferred.record(n_before + round)));
             }
             thread.until_asleep();
             assert!(write_all(&sink, &written.record(4)));
-            if matches!(source_of, Actor::Terminal) {
-                // A terminal that is hung up may lose what has not been read.
-                until_cursor(&sink, u64::from(before + 9) * RECORD as u64);
+            if matches!(kind, Actor::Terminal) {
+                // A terminal that is hung up may lose unread bytes.
+                until_cursor(&sink, u64::from(n_before + 9) * RECORD as u64);
             }
             drop(feed);
-            let (done, _source) = copying.join().unwrap();
-            // A terminal that hangs up says EIO.
-            let bytes = match done {
+            let (outcome, _source) = copying.join().unwrap();
+            // A terminal that is hung up fails with `EIO`.
+            let bytes = match outcome {
                 Ok(bytes) => bytes,
                 Err(error) if error.raw_os_error() == Some(5) => error.bytes(),
                 Err(error) => panic!("{error:#}"),
             };
-            assert_eq!(bytes, u64::from(before + 4) * RECORD as u64);
+            assert_eq!(bytes, u64::from(n_before + 4) * RECORD as u64);
             let wrote = [
-                (transferred, Wrote::Stream(before + 4)),
+                (transferred, Wrote::Stream(n_before + 4)),
                 (written, Wrote::Records(5)),
             ];
             let found = contents(&sink);
@@ -85,18 +85,18 @@ fn by(source: &OwnedFd, sink: &File, strategy: Strategy) -> zcopy::Result<u64> {
     transfer.run().map(|report| report.bytes())
 }
 
-/// So many records that the transfer has gone over to moving bytes in bulk.
+/// The number of records after which the transfer moves bytes in bulk.
 const BULK: u32 = 16 << 10;
 
 #[test]
-fn what_the_shell_writes_while_a_pipe_is_empty_is_not_overwritten() {
+fn bytes_that_a_shell_writes_while_a_pipe_is_empty_are_not_overwritten() {
     wait_while_another_writes(Actor::Pipe(None), 0, plain);
     wait_while_another_writes(Actor::Pipe(None), 3, plain);
     wait_while_another_writes(Actor::Pipe(None), BULK, plain);
 }
 
 #[test]
-fn what_the_shell_writes_while_a_socket_is_empty_is_not_overwritten() {
+fn bytes_that_a_shell_writes_while_a_socket_is_empty_are_not_overwritten() {
     for actor in [Actor::UnixStream, Actor::Tcp] {
         wait_while_another_writes(actor, 0, plain);
         wait_while_another_writes(actor, BULK, plain);
@@ -104,7 +104,7 @@ fn what_the_shell_writes_while_a_socket_is_empty_is_not_overwritten() {
 }
 
 #[test]
-fn what_the_shell_writes_while_nobody_types_is_not_overwritten() {
+fn bytes_that_a_shell_writes_while_nobody_types_are_not_overwritten() {
     wait_while_another_writes(Actor::Terminal, 0, plain);
     if is_allowed(Strategy::SplicePipe) {
         wait_while_another_writes(Actor::Terminal, 3, |source, sink| {
@@ -114,7 +114,7 @@ fn what_the_shell_writes_while_nobody_types_is_not_overwritten() {
 }
 
 #[test]
-fn what_another_writes_while_a_splice_waits_is_not_overwritten() {
+fn bytes_of_another_writer_while_a_splice_waits_are_not_overwritten() {
     if !needs(&[Strategy::SplicePipe]) {
         return;
     }
@@ -124,7 +124,7 @@ fn what_another_writes_while_a_splice_waits_is_not_overwritten() {
 }
 
 #[test]
-fn what_another_writes_while_a_fan_out_waits_is_not_overwritten() {
+fn bytes_of_another_writer_while_a_fan_out_waits_are_not_overwritten() {
     let first: MakeTransfer = |source, sink| {
         let null = null();
         let transfer = Transfer::new(source, sink).also_to(&null);
@@ -136,20 +136,20 @@ fn what_another_writes_while_a_fan_out_waits_is_not_overwritten() {
         transfer.run().map(|report| report.bytes())
     };
     for transfer in [first, last] {
-        for before in [0, BULK] {
-            wait_while_another_writes(Actor::Pipe(None), before, transfer);
+        for n_before in [0, BULK] {
+            wait_while_another_writes(Actor::Pipe(None), n_before, transfer);
         }
     }
 }
 
 #[test]
-fn what_another_writes_while_a_filter_waits_is_not_overwritten() {
+fn bytes_of_another_writer_while_a_filter_waits_are_not_overwritten() {
     wait_while_another_writes(Actor::Pipe(None), 3, filter);
 }
 
 /// With a tick a transfer polls instead of sleeping in a call.
 #[test]
-fn what_another_writes_while_a_ticking_transfer_waits_is_not_overwritten() {
+fn bytes_of_another_writer_while_a_ticking_transfer_waits_are_not_overwritten() {
     wait_while_another_writes(Actor::Pipe(None), BULK, |source, sink| {
         let tick = Duration::from_secs(3600);
         let transfer = Transfer::new(source, sink).tick(tick);

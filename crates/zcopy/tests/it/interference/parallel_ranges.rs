@@ -1,4 +1,4 @@
-//! Several transfers at offsets, each with a range of its own of one file, while others lengthen
+//! Several transfers at offsets, each with its own range of one file, while other threads extend
 //! the file or punch holes.
 
 use std::fs::File;
@@ -18,38 +18,37 @@ use crate::random::Random;
 
 /// Bytes of the source. The last range ends within a block.
 const LEN: usize = (64 << 10) + 1000;
-/// Ranges that are copied at once.
+/// The number of ranges that are copied at the same time.
 const RANGES: usize = 6;
 const BLOCK: usize = 4096;
 
-/// How the transfers get at the sink.
+/// The descriptors of the sink.
 #[derive(Clone, Copy, Debug)]
 enum Openings {
-    /// All through one descriptor.
+    /// All transfers use one descriptor.
     Shared,
-    /// Each through an opening of its own.
+    /// Each transfer opens the sink for itself.
     Separate,
 }
 
-/// A change to the sink by another thread meanwhile.
+/// A change to the sink by another thread during the transfers.
 #[derive(Clone, Copy, Debug)]
 enum Neighbour {
     Nobody,
     /// Writes records behind all ranges, so that the file becomes longer.
     Extends,
-    /// Punches holes into data that stands behind all ranges.
+    /// Punches holes into data behind all ranges.
     Punches,
 }
 
-/// Where files can be made, and how often something is tried there: on the file systems that need
-/// no mounting, and less often on those that share blocks.
+/// The directories, and the number of rounds in each: fewer on the file systems that share blocks.
 fn dirs() -> Vec<(PathBuf, usize)> {
     let mounted = [Fs::Btrfs, Fs::Xfs].into_iter().filter_map(Fs::dir);
     let scratch = scratch_dirs().into_iter().map(|dir| (dir, 200));
     scratch.chain(mounted.map(|dir| (dir, 30))).collect()
 }
 
-/// Bytes with holes: some blocks at random, and the last ones.
+/// Bytes with blocks of zeros: some at random, and the last ones.
 fn with_holes(random: &mut Random) -> Vec<u8> {
     let mut bytes = pattern(LEN);
     let n_blocks = LEN.div_ceil(BLOCK);
@@ -73,15 +72,16 @@ fn sparse_file(dir: &std::path::Path, bytes: &[u8]) -> File {
     file
 }
 
-/// Copies a file in ranges at once, into the same ranges of another, over and over.
+/// Copies the ranges of a file into the same ranges of another, all at the same time, in many
+/// rounds.
 fn copy_in_ranges(sparse: Sparse, openings: Openings, neighbour: Neighbour) {
     bounded(move || {
         let mut random = Random::new(1);
-        for (dir, n_times) in dirs() {
+        for (dir, n_rounds) in dirs() {
             let bytes = with_holes(&mut random);
             let source = sparse_file(&dir, &bytes);
             let sink = file_in(&dir, b"");
-            for _ in 0..n_times {
+            for _ in 0..n_rounds {
                 sink.set_len(0).unwrap();
                 copy_once(&source, &sink, sparse, openings, neighbour, &mut random);
                 let mut found = contents(&sink);
@@ -195,27 +195,29 @@ macro_rules! parallel_ranges {
 }
 
 parallel_ranges! {
-    parallel_ranges_of_a_sparse_file_are_right: Keep, Shared, Nobody;
-    parallel_ranges_through_separate_openings_are_right: Keep, Separate, Nobody;
-    parallel_ranges_with_zeros_looked_for_are_right: Detect, Shared, Nobody;
-    parallel_ranges_with_zeros_looked_for_through_separate_openings_are_right: Detect, Separate, Nobody;
-    parallel_ranges_with_holes_filled_are_right: Fill, Separate, Nobody;
-    a_trailing_hole_cuts_off_nothing_that_another_has_written_behind_it: Keep, Shared, Extends;
-    a_trailing_hole_of_zeros_cuts_off_nothing_that_another_has_written_behind_it: Detect, Separate, Extends;
-    written_zeros_cut_off_nothing_that_another_has_written_behind_them: Fill, Shared, Extends;
-    parallel_ranges_beside_holes_that_are_punched_are_right: Keep, Separate, Punches;
-    parallel_ranges_with_zeros_looked_for_beside_holes_that_are_punched_are_right: Detect, Shared, Punches;
+    parallel_ranges_of_a_sparse_file_are_exact: Keep, Shared, Nobody;
+    parallel_ranges_through_separate_openings_are_exact: Keep, Separate, Nobody;
+    parallel_ranges_with_detected_zeros_are_exact: Detect, Shared, Nobody;
+    parallel_ranges_with_detected_zeros_through_separate_openings_are_exact:
+        Detect, Separate, Nobody;
+    parallel_ranges_with_filled_holes_are_exact: Fill, Separate, Nobody;
+    a_trailing_hole_cuts_off_no_bytes_of_another_writer: Keep, Shared, Extends;
+    a_trailing_hole_of_detected_zeros_cuts_off_no_bytes_of_another_writer:
+        Detect, Separate, Extends;
+    written_zeros_cut_off_no_bytes_of_another_writer: Fill, Shared, Extends;
+    parallel_ranges_beside_punched_holes_are_exact: Keep, Separate, Punches;
+    parallel_ranges_with_detected_zeros_beside_punched_holes_are_exact: Detect, Shared, Punches;
 }
 
-/// Holes only, so that nothing but lengthening happens.
+/// The source is one hole, so that the transfers only extend the sink.
 fn copy_zeros_only(sparse: Sparse) {
     bounded(move || {
-        for (dir, n_times) in dirs() {
+        for (dir, n_rounds) in dirs() {
             let source = file_in(&dir, b"");
             source.set_len(LEN as u64).unwrap();
             let sink = file_in(&dir, b"");
             let mut random = Random::new(2);
-            for _ in 0..n_times {
+            for _ in 0..n_rounds {
                 sink.set_len(0).unwrap();
                 let (openings, neighbour) = (Openings::Separate, Neighbour::Extends);
                 copy_once(&source, &sink, sparse, openings, neighbour, &mut random);
@@ -229,11 +231,11 @@ fn copy_zeros_only(sparse: Sparse) {
 }
 
 #[test]
-fn a_hole_alone_cuts_off_nothing_that_another_has_written_behind_it() {
+fn a_hole_alone_cuts_off_no_bytes_of_another_writer() {
     copy_zeros_only(Sparse::Keep);
 }
 
 #[test]
-fn zeros_that_become_a_hole_cut_off_nothing_that_another_has_written_behind_them() {
+fn zeros_that_become_a_hole_cut_off_no_bytes_of_another_writer() {
     copy_zeros_only(Sparse::Detect);
 }

@@ -16,7 +16,7 @@ use crate::files::{contents, cursor, file_in, write_all};
 use crate::options::MaybeOptions as _;
 use crate::refused::needs;
 
-/// One that writes to the shared sink, and how.
+/// A writer to the shared sink.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Actor {
     /// A transfer from a pipe.
@@ -36,11 +36,11 @@ pub(super) enum Actor {
     FilterTransfer,
     FilterFile,
     Series,
-    /// Not a transfer: write(2), a record a call.
+    /// A loop of write(2) instead of a transfer, with a record per call.
     Write,
 }
 
-/// Reader and writer of what an actor reads.
+/// Reader and writer of the channel from which an actor reads.
 pub(super) fn channel(actor: Actor) -> (OwnedFd, OwnedFd) {
     match actor {
         Actor::UnixStream => unix(SocketType::STREAM),
@@ -54,7 +54,8 @@ pub(super) fn channel(actor: Actor) -> (OwnedFd, OwnedFd) {
 }
 
 impl Actor {
-    /// A terminal takes 4 KiB at a time, and a series has a file for each few records.
+    /// The number of records that an actor writes: fewer for a terminal, which takes 4 KiB at a
+    /// time, and for a series, which has a file for every few records.
     fn n_records(self) -> u32 {
         match self {
             Self::Terminal => 1 << 10,
@@ -72,9 +73,9 @@ impl Actor {
         }
     }
 
-    /// Makes ready, waits for the others, and writes the records to the sink. Returns how many
-    /// bytes it claims to have written.
-    fn act(self, writer: Writer, sink: &File, start: &Barrier) -> u64 {
+    /// Prepares the source, waits for the other actors, and writes the records to the sink. Returns
+    /// the number of bytes that it claims to have written.
+    fn write_records(self, writer: Writer, sink: &File, start: &Barrier) -> u64 {
         let records = writer.records(self.n_records());
         let source = || file_in(&std::env::temp_dir(), &records);
         match self {
@@ -116,18 +117,18 @@ impl Actor {
                 }
                 records.len() as u64
             }
-            _ => self.act_from_a_channel(&records, sink, start),
+            _ => self.write_from_a_channel(&records, sink, start),
         }
     }
 
-    fn act_from_a_channel(self, records: &[u8], sink: &File, start: &Barrier) -> u64 {
+    fn write_from_a_channel(self, records: &[u8], sink: &File, start: &Barrier) -> u64 {
         let (source, feed) = channel(self);
         let limit = records.len() as u64;
         thread::scope(|scope| {
-            // A terminal that is hung up may lose what has not been read.
+            // A terminal that is hung up may lose unread bytes.
             let _until_read = matches!(self, Self::Terminal).then(|| feed.try_clone().unwrap());
             scope.spawn(move || {
-                // Messages at first, then in bulk.
+                // Messages first, then many bytes at once.
                 let (messages, bulk) = records.split_at(records.len() / 8);
                 for message in messages.chunks(7 * RECORD) {
                     assert!(write_all(&feed, message));
@@ -158,7 +159,7 @@ pub(super) fn filter(source: &impl AsFd, sink: &File) -> zcopy::Result<u64> {
     Ok(bytes + filter.finish()?.bytes())
 }
 
-/// Lets all of them write to one open file at once, several times on each file system.
+/// Lets all actors write to one open file at the same time, several times on each file system.
 fn share_a_sink(actors: &'static [Actor]) {
     let strategies = actors.iter().filter_map(|actor| match actor {
         Actor::Pipe(strategy) | Actor::File(strategy) => *strategy,
@@ -181,11 +182,11 @@ fn share_a_sink_in(dir: &Path, actors: &[Actor]) {
     let start = Barrier::new(actors.len());
     let writers: Vec<_> = (1..).map(Writer).zip(actors).collect();
     let claimed: u64 = thread::scope(|scope| {
-        let act = |(writer, actor): (Writer, &Actor)| {
+        let write_records = |(writer, actor): (Writer, &Actor)| {
             let (actor, start, sink) = (*actor, &start, sink.try_clone().unwrap());
-            scope.spawn(move || actor.act(writer, &sink, start))
+            scope.spawn(move || actor.write_records(writer, &sink, start))
         };
-        let threads: Vec<_> = writers.iter().copied().map(act).collect();
+        let threads: Vec<_> = writers.iter().copied().map(write_records).collect();
         threads
             .into_iter()
             .map(|thread| thread.join().unwrap())
@@ -217,13 +218,16 @@ sharing_a_sink! {
     a_pipe_beside_write_loses_nothing: [Pipe(None), Write];
     two_pipes_lose_nothing: [Pipe(None), Pipe(None)];
     two_pipes_beside_write_lose_nothing: [Pipe(None), Pipe(None), Write];
-    two_pipes_by_a_private_pipe_lose_nothing: [Pipe(Some(Strategy::SplicePipe)), Pipe(Some(Strategy::SplicePipe))];
-    two_pipes_read_and_written_lose_nothing: [Pipe(Some(Strategy::Buffered)), Pipe(Some(Strategy::Buffered)), Write];
+    two_pipes_by_a_private_pipe_lose_nothing:
+        [Pipe(Some(Strategy::SplicePipe)), Pipe(Some(Strategy::SplicePipe))];
+    two_pipes_read_and_written_lose_nothing:
+        [Pipe(Some(Strategy::Buffered)), Pipe(Some(Strategy::Buffered)), Write];
     a_unix_socket_and_tcp_lose_nothing: [UnixStream, Tcp, Write];
     a_terminal_beside_a_pipe_loses_nothing: [Terminal, Pipe(None)];
     two_files_lose_nothing: [File(None), File(None)];
     two_files_beside_write_lose_nothing: [File(None), FileAtOffset, Write];
-    two_files_by_a_private_pipe_lose_nothing: [File(Some(Strategy::SplicePipe)), File(Some(Strategy::SplicePipe)), Write];
+    two_files_by_a_private_pipe_lose_nothing:
+        [File(Some(Strategy::SplicePipe)), File(Some(Strategy::SplicePipe)), Write];
     two_fan_outs_lose_nothing: [FanOutFirst, FanOutLast, Write];
     a_fan_out_beside_a_pipe_loses_nothing: [FanOutLast, Pipe(None)];
     two_patterns_lose_nothing: [Repeat, Repeat, Write];
@@ -231,10 +235,11 @@ sharing_a_sink! {
     filtered_bytes_lose_nothing: [FilterTransfer, FilterFile, Write];
     filtered_bytes_beside_a_pipe_lose_nothing: [FilterTransfer, Pipe(None)];
     two_series_lose_nothing: [Series, Series, Write];
-    everybody_loses_nothing: [Pipe(None), UnixStream, File(None), FanOutFirst, Repeat, FilterTransfer, Write];
+    all_kinds_of_transfers_lose_nothing:
+        [Pipe(None), UnixStream, File(None), FanOutFirst, Repeat, FilterTransfer, Write];
 }
 
-/// Between files of one file system, where that is how bytes are copied.
+/// The plan may use `copy_file_range` between files of one file system.
 #[test]
 fn two_files_by_copy_file_range_lose_nothing() {
     if !needs(&[Strategy::CopyFileRange]) {
@@ -264,10 +269,10 @@ fn two_files_by_copy_file_range_lose_nothing() {
     });
 }
 
-/// A hole is stepped over by moving the cursor, and given its length at the end: others write
-/// meanwhile.
+/// The transfer steps over a hole by moving the cursor, and extends the file at the end. Another
+/// thread writes in between.
 #[test]
-fn a_hole_leaves_alone_what_others_write_through_the_same_cursor() {
+fn a_hole_does_not_overwrite_bytes_of_others_at_the_same_cursor() {
     bounded(|| {
         for dir in scratch_dirs() {
             let source = file_in(&dir, b"");
@@ -299,10 +304,10 @@ fn a_hole_leaves_alone_what_others_write_through_the_same_cursor() {
     });
 }
 
-/// Another opening of the same file appends, while a transfer writes at its own cursor: `O_APPEND`
-/// goes to the end.
+/// Each transfer has its own opening of the file with `O_APPEND`, so that each write goes to the
+/// end.
 #[test]
-fn an_appender_with_an_opening_of_its_own_is_not_overwritten_by_an_appending_transfer() {
+fn appending_transfers_do_not_overwrite_each_other() {
     bounded(|| {
         for dir in scratch_dirs() {
             let sink = file_in(&dir, b"");
@@ -316,7 +321,7 @@ fn an_appender_with_an_opening_of_its_own_is_not_overwritten_by_an_appending_tra
             thread::scope(|scope| {
                 for (writer, actor) in writers.clone() {
                     let (sink, start) = (append(), &start);
-                    scope.spawn(move || actor.act(writer, &sink, start));
+                    scope.spawn(move || actor.write_records(writer, &sink, start));
                 }
             });
             let wrote: Vec<_> = writers
@@ -328,7 +333,7 @@ fn an_appender_with_an_opening_of_its_own_is_not_overwritten_by_an_appending_tra
     });
 }
 
-/// The bytes of two transfers into one pipe may mix, and all are there.
+/// The bytes of transfers into one pipe may be mixed; none is lost.
 #[test]
 fn two_transfers_and_a_writer_on_one_pipe_or_socket_lose_nothing() {
     bounded(|| {
@@ -346,7 +351,7 @@ fn two_transfers_and_a_writer_on_one_pipe_or_socket_lose_nothing() {
                 let sink = File::from(sink);
                 for (writer, actor) in writers.clone() {
                     let (sink, start) = (sink.try_clone().unwrap(), &start);
-                    scope.spawn(move || actor.act(writer, &sink, start));
+                    scope.spawn(move || actor.write_records(writer, &sink, start));
                 }
                 drop(sink);
                 crate::files::read_to_end(&reader)
@@ -354,7 +359,7 @@ fn two_transfers_and_a_writer_on_one_pipe_or_socket_lose_nothing() {
             let wrote: Vec<_> = writers
                 .iter()
                 .map(|(w, actor)| match actor.wrote() {
-                    // A socket takes a write in pieces, if it is full.
+                    // A full socket takes a write in parts.
                     Wrote::Records(n) => (*w, Wrote::Stream(n)),
                     wrote => (*w, wrote),
                 })
@@ -364,9 +369,9 @@ fn two_transfers_and_a_writer_on_one_pipe_or_socket_lose_nothing() {
     });
 }
 
-/// The oracle itself: what read and write by two threads keep.
+/// The oracle itself: threads that use write(2) lose nothing.
 #[test]
-fn read_and_write_by_two_threads_lose_nothing() {
+fn three_threads_that_write_lose_nothing() {
     bounded(|| {
         for dir in scratch_dirs() {
             share_a_sink_in(&dir, &[Actor::Write, Actor::Write, Actor::Write]);

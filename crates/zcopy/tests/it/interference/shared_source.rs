@@ -21,7 +21,7 @@ use crate::refused::{allowed, is_refused, needs};
 /// Bytes of the source. Not a multiple of any block.
 const LEN: usize = (2 << 20) + 4711;
 
-/// One that reads the shared source, and how.
+/// A reader of the shared source.
 #[derive(Clone, Copy, Debug)]
 enum Reader {
     Pipe(Option<Strategy>),
@@ -33,37 +33,37 @@ enum Reader {
     File(Option<Strategy>),
     /// A transfer to a pipe and a file.
     FanOut,
-    /// Transfers of some blocks, over and over.
+    /// Transfers with a limit, until the source ends.
     Limited,
     /// A transfer to a file system that becomes full.
     FullDisk,
     /// Transfers to a device that is always full.
     FullDevice,
-    /// Not a transfer: read(2).
+    /// A loop of read(2) instead of a transfer.
     Read,
 }
 
 /// The bytes that a reader got.
-type Got = Vec<u8>;
+type Received = Vec<u8>;
 
 impl Reader {
-    /// Waits for the others, and reads until the source ends.
-    fn act(self, source: &File, start: &Barrier) -> Got {
+    /// Waits for the other readers, and reads until the source ends.
+    fn read_all(self, source: &File, start: &Barrier) -> Received {
         match self {
-            Self::Pipe(strategy) => through(source, pipe(), strategy, start),
+            Self::Pipe(strategy) => read_through(source, pipe(), strategy, start),
             Self::UnixStream(strategy) => {
                 let ends = unix(SocketType::STREAM);
-                through(source, ends, strategy, start)
+                read_through(source, ends, strategy, start)
             }
-            Self::Tcp(strategy) => through(source, tcp(), strategy, start),
+            Self::Tcp(strategy) => read_through(source, tcp(), strategy, start),
             Self::Null => {
                 let null = null();
-                let mut got = Got::new();
+                let mut received = Received::new();
                 let transfer = Transfer::new(source, &null);
-                let transfer = transfer.inspect(|bytes| got.extend_from_slice(bytes));
+                let transfer = transfer.inspect(|bytes| received.extend_from_slice(bytes));
                 start.wait();
                 transfer.run().unwrap();
-                got
+                received
             }
             Self::File(strategy) => {
                 let sink = file_in(&std::env::temp_dir(), b"");
@@ -78,9 +78,9 @@ impl Reader {
                 start.wait();
                 run(Transfer::new(source, &writer).also_to(&sink), None);
                 drop(writer);
-                let got = read.join().unwrap();
-                assert!(got == contents(&sink), "both sinks get the same");
-                got
+                let received = read.join().unwrap();
+                assert!(received == contents(&sink), "both sinks get the same");
+                received
             }
             Self::Limited => {
                 let sink = file_in(&std::env::temp_dir(), b"");
@@ -92,31 +92,31 @@ impl Reader {
                 let disk = mount_tmpfs(1).unwrap();
                 let sink = file_in(&disk.dir(), b"");
                 start.wait();
-                let done = Transfer::new(source, &sink).run();
-                let mut got = contents(&sink);
-                if let Err(error) = done {
-                    assert_eq!(error.bytes(), got.len() as u64);
-                    got.extend(error.into_undelivered());
+                let outcome = Transfer::new(source, &sink).run();
+                let mut received = contents(&sink);
+                if let Err(error) = outcome {
+                    assert_eq!(error.bytes(), received.len() as u64);
+                    received.extend(error.into_undelivered());
                 }
-                got
+                received
             }
             Self::FullDevice => {
                 let full = full();
-                let mut got = Got::new();
+                let mut received = Received::new();
                 start.wait();
                 for _ in 0..20 {
                     let transfer = Transfer::new(source, &full);
                     if let Err(error) = transfer.run() {
-                        got.extend(error.into_undelivered());
+                        received.extend(error.into_undelivered());
                     }
                 }
-                got
+                received
             }
             Self::Read => {
-                let mut got = Got::new();
+                let mut received = Received::new();
                 start.wait();
-                crate::files::read_each(source, |bytes| got.extend_from_slice(bytes));
-                got
+                crate::files::read_each(source, |bytes| received.extend_from_slice(bytes));
+                received
             }
         }
     }
@@ -127,22 +127,22 @@ fn run(transfer: Transfer<'_>, strategy: Option<Strategy>) -> u64 {
     transfer.run().unwrap().bytes()
 }
 
-fn through(
+fn read_through(
     source: &File,
     (reader, writer): (OwnedFd, OwnedFd),
     strategy: Option<Strategy>,
     start: &Barrier,
-) -> Got {
+) -> Received {
     let read = thread::spawn(move || read_to_end(&reader));
     start.wait();
     let bytes = run(Transfer::new(source, &writer), strategy);
     drop(writer);
-    let got = read.join().unwrap();
-    assert_eq!(got.len() as u64, bytes, "what it reports");
-    got
+    let received = read.join().unwrap();
+    assert_eq!(received.len() as u64, bytes, "the count of the report");
+    received
 }
 
-/// Lets all of them read one open file at once, several times on each file system.
+/// Lets all readers read one open file at the same time, several times on each file system.
 fn share_a_source(readers: &'static [Reader]) {
     let strategies = readers.iter().filter_map(|reader| match reader {
         Reader::Pipe(strategy)
@@ -167,24 +167,25 @@ fn share_a_source_in(dir: &Path, readers: &[Reader]) {
     let source = file_in(dir, &pattern(LEN));
     let start = Barrier::new(readers.len());
     let mut covered = Covered::new(LEN);
-    let got: Vec<Got> = thread::scope(|scope| {
-        let act = |reader: &Reader| {
+    let received: Vec<Received> = thread::scope(|scope| {
+        let read_all = |reader: &Reader| {
             let (reader, start, source) = (*reader, &start, source.try_clone().unwrap());
-            scope.spawn(move || reader.act(&source, start))
+            scope.spawn(move || reader.read_all(&source, start))
         };
-        let threads: Vec<_> = readers.iter().map(act).collect();
+        let threads: Vec<_> = readers.iter().map(read_all).collect();
         threads
             .into_iter()
             .map(|thread| thread.join().unwrap())
             .collect()
     });
-    for got in &got {
-        covered.add(got);
+    for received in &received {
+        covered.add(received);
     }
-    // What a failing transfer has put back after the others had found the end.
+    // The rest holds bytes that a failing transfer has given back after the others had found the
+    // end.
     covered.add(&read_to_end(&source));
     if let Err(damage) = covered.verdict() {
-        let lens: Vec<_> = got.iter().map(Vec::len).collect();
+        let lens: Vec<_> = received.iter().map(Vec::len).collect();
         panic!("{readers:?} got {lens:?} in {}: {damage}", dir.display());
     }
     assert_eq!(
@@ -210,23 +211,30 @@ sharing_a_source! {
     three_tcp_connections_get_each_byte_once: [Tcp(None), Tcp(None), Tcp(None)];
     three_inspected_transfers_get_each_byte_once: [Null, Null, Null];
     three_files_get_each_byte_once: [File(None), File(None), File(None)];
-    three_pipes_by_sendfile_get_each_byte_once: [Pipe(Some(Strategy::Sendfile)), Pipe(Some(Strategy::Sendfile)), Read];
-    three_sockets_by_sendfile_get_each_byte_once: [Tcp(Some(Strategy::Sendfile)), UnixStream(Some(Strategy::Sendfile)), Read];
-    three_pipes_by_splice_get_each_byte_once: [Pipe(Some(Strategy::Splice)), Pipe(Some(Strategy::Splice)), Read];
-    three_sockets_by_a_private_pipe_get_each_byte_once: [Tcp(Some(Strategy::SplicePipe)), UnixStream(Some(Strategy::SplicePipe)), Read];
-    three_files_by_a_private_pipe_get_each_byte_once: [File(Some(Strategy::SplicePipe)), File(Some(Strategy::SplicePipe)), Read];
-    read_and_written_each_byte_arrives_once: [Pipe(Some(Strategy::Buffered)), File(Some(Strategy::Buffered)), Read];
-    different_sinks_get_each_byte_once: [Pipe(None), UnixStream(None), Tcp(None), Null, File(None), Read];
+    two_pipes_by_sendfile_beside_read_get_each_byte_once:
+        [Pipe(Some(Strategy::Sendfile)), Pipe(Some(Strategy::Sendfile)), Read];
+    two_sockets_by_sendfile_beside_read_get_each_byte_once:
+        [Tcp(Some(Strategy::Sendfile)), UnixStream(Some(Strategy::Sendfile)), Read];
+    two_pipes_by_splice_beside_read_get_each_byte_once:
+        [Pipe(Some(Strategy::Splice)), Pipe(Some(Strategy::Splice)), Read];
+    two_sockets_by_a_private_pipe_beside_read_get_each_byte_once:
+        [Tcp(Some(Strategy::SplicePipe)), UnixStream(Some(Strategy::SplicePipe)), Read];
+    two_files_by_a_private_pipe_beside_read_get_each_byte_once:
+        [File(Some(Strategy::SplicePipe)), File(Some(Strategy::SplicePipe)), Read];
+    a_pipe_and_a_file_by_read_and_write_get_each_byte_once:
+        [Pipe(Some(Strategy::Buffered)), File(Some(Strategy::Buffered)), Read];
+    different_sinks_get_each_byte_once:
+        [Pipe(None), UnixStream(None), Tcp(None), Null, File(None), Read];
     fan_outs_get_each_byte_once: [FanOut, FanOut, Read];
     a_fan_out_beside_a_socket_gets_each_byte_once: [FanOut, Tcp(None)];
     limited_transfers_get_each_byte_once: [Limited, Limited, Read];
     limited_transfers_beside_a_socket_get_each_byte_once: [Limited, Tcp(None)];
 }
 
-/// A transfer that fails hands back what it has taken, or leaves it to the others: never both, and
-/// never neither.
+/// A transfer that fails either hands back the bytes that it has taken or leaves them to the
+/// others.
 #[test]
-fn what_a_full_disk_does_not_take_is_neither_lost_nor_doubled() {
+fn bytes_refused_by_a_full_disk_are_neither_lost_nor_doubled() {
     if mount_tmpfs(1).is_none() {
         return;
     }
@@ -234,25 +242,25 @@ fn what_a_full_disk_does_not_take_is_neither_lost_nor_doubled() {
 }
 
 #[test]
-fn what_a_full_device_does_not_take_is_neither_lost_nor_doubled() {
+fn bytes_refused_by_a_full_device_are_neither_lost_nor_doubled() {
     share_a_source(&[Reader::FullDevice, Reader::Pipe(None)]);
     share_a_source(&[Reader::FullDevice, Reader::Read]);
 }
 
-/// A transfer sleeps, because its sink is full, while somebody else reads from the shared source.
-/// Then the sink's reader goes.
+/// A transfer waits for its full sink while another thread reads from the shared source. Then the
+/// reader of the sink closes.
 fn fail_after_another_has_read(strategy: Option<Strategy>, ends: fn() -> (OwnedFd, OwnedFd)) {
     fail_after_another_has_taken(strategy, ends, OFlags::empty(), |source| {
-        let mut got = vec![0; 10_000];
-        // What the transfer has reserved is not read by others, as what a loop has in its buffer is
-        // not.
-        let n = rustix::io::read(source, &mut got).unwrap();
-        got.truncate(n);
-        got
+        let mut received = vec![0; 10_000];
+        // Others do not read the bytes that the transfer has reserved, just as they do not read the
+        // bytes in the buffer of a loop.
+        let n = rustix::io::read(source, &mut received).unwrap();
+        received.truncate(n);
+        received
     });
 }
 
-/// The same, where `take` is what somebody else does.
+/// The same, with `take` as the action of the other thread.
 fn fail_after_another_has_taken(
     strategy: Option<Strategy>,
     ends: fn() -> (OwnedFd, OwnedFd),
@@ -265,21 +273,21 @@ fn fail_after_another_has_taken(
             rustix::fs::fcntl_setfl(&source, mode).unwrap();
             let (reader, writer) = ends();
             let shared = source.try_clone().unwrap();
-            let (tell, told) = std::sync::mpsc::channel();
+            let (send_thread, thread_sent) = std::sync::mpsc::channel();
             let copying = thread::spawn(move || {
-                tell.send(Thread::current()).unwrap();
+                send_thread.send(Thread::current()).unwrap();
                 let transfer = Transfer::new(&shared, &writer).grow_pipes(false);
                 let transfer = transfer.maybe_strategy(strategy);
                 transfer.run().unwrap_err()
             });
-            told.recv().unwrap().until_asleep();
-            let got = take(&source);
+            thread_sent.recv().unwrap().until_asleep();
+            let received = take(&source);
             drop(reader);
             let error = copying.join().unwrap();
             let mut covered = Covered::new(LEN);
-            // It was alone until the sink was full.
+            // No other thread read before the sink was full.
             covered.add(&pattern(LEN)[..error.bytes() as usize]);
-            covered.add(&got);
+            covered.add(&received);
             covered.add(error.undelivered());
             rustix::fs::fcntl_setfl(&source, OFlags::empty()).unwrap();
             covered.add(&read_to_end(&source));
@@ -289,10 +297,10 @@ fn fail_after_another_has_taken(
     });
 }
 
-/// Reserved bytes that cannot be given back are read at an unaligned offset, which a file with
-/// `O_DIRECT` refuses.
+/// Reserved bytes that cannot be given back are read at an unaligned offset. A file with `O_DIRECT`
+/// refuses such a read.
 #[test]
-fn what_a_direct_source_has_reserved_is_not_lost_with_its_sink() {
+fn bytes_reserved_of_a_direct_source_are_not_lost_with_its_sink() {
     for strategy in allowed([None, Some(Strategy::SplicePipe), Some(Strategy::Sendfile)]) {
         fail_after_another_has_taken(strategy, pipe, OFlags::DIRECT, |source| {
             let before = cursor(source) as usize;
@@ -304,7 +312,7 @@ fn what_a_direct_source_has_reserved_is_not_lost_with_its_sink() {
 }
 
 #[test]
-fn what_a_pipe_without_reader_does_not_take_is_neither_lost_nor_doubled() {
+fn bytes_refused_by_a_closed_pipe_are_neither_lost_nor_doubled() {
     for strategy in allowed([
         None,
         Some(Strategy::Buffered),
@@ -317,7 +325,7 @@ fn what_a_pipe_without_reader_does_not_take_is_neither_lost_nor_doubled() {
 }
 
 #[test]
-fn what_a_socket_without_reader_does_not_take_is_neither_lost_nor_doubled() {
+fn bytes_refused_by_a_closed_socket_are_neither_lost_nor_doubled() {
     for strategy in allowed([
         None,
         Some(Strategy::Buffered),
@@ -328,17 +336,17 @@ fn what_a_socket_without_reader_does_not_take_is_neither_lost_nor_doubled() {
     }
 }
 
-/// A transfer that is stopped gives back what it has taken, wherever the others have taken the
-/// cursor.
+/// A transfer that is stopped gives back the bytes that it has taken, wherever others have moved
+/// the cursor.
 #[test]
-fn what_a_stopped_transfer_has_not_delivered_is_neither_lost_nor_doubled() {
+fn bytes_that_a_stopped_transfer_has_taken_are_neither_lost_nor_doubled() {
     use std::ops::ControlFlow;
     bounded(|| {
         for dir in scratch_dirs() {
             for strategy in allowed([None, Some(Strategy::Buffered), Some(Strategy::SplicePipe)]) {
                 let source = file_in(&dir, &pattern(LEN));
                 let (reader, writer) = pipe();
-                let mut got = vec![0; 10_000];
+                let mut received = vec![0; 10_000];
                 let transfer = Transfer::new(&source, &writer).grow_pipes(false);
                 let transfer = transfer.maybe_strategy(strategy);
                 let tick = std::time::Duration::from_millis(1);
@@ -346,12 +354,12 @@ fn what_a_stopped_transfer_has_not_delivered_is_neither_lost_nor_doubled() {
                     if progress.blocked() != Some(zcopy::Side::Sink) {
                         return ControlFlow::Continue(());
                     }
-                    let n = rustix::io::read(&source, &mut got).unwrap();
-                    // sendfile serves where splice is refused, and reserves all of it at once.
+                    let n = rustix::io::read(&source, &mut received).unwrap();
+                    // If splice is refused, sendfile serves and reserves the whole source.
                     let is_by_sendfile = progress.strategy() == Strategy::Sendfile;
                     let is_reserved = n == 0 && is_by_sendfile && is_refused(Strategy::Splice);
-                    assert!(is_reserved || n == got.len(), "{strategy:?}: {n}");
-                    got.truncate(n);
+                    assert!(is_reserved || n == received.len(), "{strategy:?}: {n}");
+                    received.truncate(n);
                     ControlFlow::Break(())
                 });
                 let report = transfer.run().unwrap();
@@ -360,7 +368,7 @@ fn what_a_stopped_transfer_has_not_delivered_is_neither_lost_nor_doubled() {
                 let sent = read_to_end(&reader);
                 assert_eq!(sent.len() as u64, report.bytes());
                 covered.add(&sent);
-                covered.add(&got);
+                covered.add(&received);
                 covered.add(&report.into_undelivered());
                 covered.add(&read_to_end(&source));
                 assert_eq!(
@@ -374,7 +382,7 @@ fn what_a_stopped_transfer_has_not_delivered_is_neither_lost_nor_doubled() {
     });
 }
 
-/// Several readers of one pipe or socket, transfers and read(2): each byte goes to one of them.
+/// Transfers and a loop of read(2) read from one pipe or socket: each byte goes to one of them.
 #[test]
 fn several_readers_of_one_pipe_or_socket_get_each_byte_once() {
     bounded(|| {
@@ -393,7 +401,7 @@ fn several_readers_of_one_pipe_or_socket_get_each_byte_once() {
             thread::scope(|scope| {
                 let threads = readers.map(|reader| {
                     let (source, start) = (source.try_clone().unwrap(), &start);
-                    scope.spawn(move || reader.act(&source, start))
+                    scope.spawn(move || reader.read_all(&source, start))
                 });
                 scope.spawn(move || assert!(crate::files::write_all(&feed, &pattern(LEN))));
                 for thread in threads {

@@ -1,5 +1,5 @@
-//! Sources that carry pages of a file, because somebody has spliced or sent it there: what `stable`
-//! copies.
+//! Pipes and sockets that hold pages of a file, because somebody has spliced or sent the file
+//! there: `stable` copies these bytes.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -20,7 +20,7 @@ use crate::refused::{is_allowed, needs};
 /// Fits into each pipe and socket here at once.
 const LEN: usize = 128 << 10;
 
-/// A pipe or a socket that has room for all.
+/// A pipe or a socket with room for [`LEN`] bytes.
 #[derive(Clone, Copy, Debug)]
 enum Channel {
     Pipe,
@@ -40,14 +40,15 @@ impl Channel {
         if matches!(self, Self::Pipe) {
             fcntl_setpipe_size(&writer, 1 << 20).unwrap();
         } else {
-            // More than most machines allow without privileges; the kernel takes what is allowed.
+            // Most machines allow less without privileges; the kernel then takes the largest size
+            // allowed.
             set_socket_send_buffer_size(&writer, 1 << 20).unwrap();
             set_socket_recv_buffer_size(&reader, 1 << 20).unwrap();
         }
         (reader, writer)
     }
 
-    /// Whether pages of a file can be sent there.
+    /// Whether the calls that put pages of a file there are allowed.
     fn can_hold_pages(self) -> bool {
         is_allowed(match self {
             Self::Pipe => Strategy::Splice,
@@ -79,9 +80,9 @@ impl Channel {
     }
 }
 
-/// How the transfer is made.
+/// The kind of transfer.
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum Kind {
     Plain,
     Ticking,
     FanOut,
@@ -89,23 +90,23 @@ enum How {
 }
 
 fn transfer<'a>(
-    how: How,
+    kind: Kind,
     source: &'a OwnedFd,
     sink: &'a OwnedFd,
     other: &'a OwnedFd,
 ) -> Transfer<'a> {
     let transfer = Transfer::new(source, sink);
-    match how {
-        How::Plain => transfer,
-        How::Ticking => transfer.tick(Duration::from_secs(3600)),
-        How::FanOut => transfer.also_to(other),
-        How::Limited => transfer.limit(LEN as u64),
+    match kind {
+        Kind::Plain => transfer,
+        Kind::Ticking => transfer.tick(Duration::from_secs(3600)),
+        Kind::FanOut => transfer.also_to(other),
+        Kind::Limited => transfer.limit(LEN as u64),
     }
 }
 
-fn overwrite_after_a_stable_transfer(how: How) {
-    let left = Channel::ALL.map(Channel::can_hold_pages);
-    if left == [false; 3] && !needs(&[Strategy::Splice]) {
+fn overwrite_after_a_stable_transfer(kind: Kind) {
+    let allowed = Channel::ALL.map(Channel::can_hold_pages);
+    if allowed == [false; 3] && !needs(&[Strategy::Splice]) {
         return;
     }
     bounded(move || {
@@ -117,14 +118,14 @@ fn overwrite_after_a_stable_transfer(how: How) {
                     let source = from.with_pages_of(&file);
                     let (reader, sink) = to.open();
                     let (other_reader, other) = Channel::Pipe.open();
-                    let transfer = transfer(how, &source, &sink, &other).stable(true);
-                    let case = format!("{how:?} from {from:?} to {to:?} in {}", dir.display());
+                    let transfer = transfer(kind, &source, &sink, &other).stable(true);
+                    let case = format!("{kind:?} from {from:?} to {to:?} in {}", dir.display());
                     let report = transfer.run().unwrap();
                     assert_eq!(report.bytes(), LEN as u64, "{case}");
                     file.write_all_at(&vec![b'b'; LEN], 0).unwrap();
                     drop((sink, other));
                     assert_same(&read_to_end(&reader), &old, &case);
-                    if matches!(how, How::FanOut) {
+                    if matches!(kind, Kind::FanOut) {
                         assert_same(&read_to_end(&other_reader), &old, &case);
                     }
                     assert!(!report.shared_pages(), "{case}");
@@ -136,25 +137,25 @@ fn overwrite_after_a_stable_transfer(how: How) {
 
 #[test]
 fn a_stable_transfer_copies_pages_that_a_pipe_or_socket_carries() {
-    overwrite_after_a_stable_transfer(How::Plain);
+    overwrite_after_a_stable_transfer(Kind::Plain);
 }
 
 #[test]
 fn a_stable_transfer_with_a_tick_copies_pages_that_a_pipe_or_socket_carries() {
-    overwrite_after_a_stable_transfer(How::Ticking);
+    overwrite_after_a_stable_transfer(Kind::Ticking);
 }
 
 #[test]
 fn a_stable_transfer_with_a_limit_copies_pages_that_a_pipe_or_socket_carries() {
-    overwrite_after_a_stable_transfer(How::Limited);
+    overwrite_after_a_stable_transfer(Kind::Limited);
 }
 
 #[test]
 fn a_stable_transfer_to_several_sinks_copies_pages_that_a_pipe_or_socket_carries() {
-    overwrite_after_a_stable_transfer(How::FanOut);
+    overwrite_after_a_stable_transfer(Kind::FanOut);
 }
 
-/// The writer goes on while the transfer runs, so that it moves bytes in bulk.
+/// The writer continues while the transfer runs, so that the transfer moves bytes in bulk.
 #[test]
 fn a_long_stable_transfer_copies_pages_that_a_pipe_or_socket_carries() {
     const LONG: usize = 8 << 20;
@@ -170,8 +171,8 @@ fn a_long_stable_transfer_copies_pages_that_a_pipe_or_socket_carries() {
                     let sent = zcopy::copy(&file, &writer).unwrap();
                     assert_eq!(sent, LONG as u64);
                 });
-                // All but the last MiB is read at once; that stays in the pipe until the file has
-                // been overwritten.
+                // All but the last 512 KiB are read at once; the rest stays in the pipe until the
+                // file has been overwritten.
                 let head = scope.spawn(|| {
                     let mut bytes = vec![0; LONG - (512 << 10)];
                     let mut n = 0;
@@ -193,7 +194,7 @@ fn a_long_stable_transfer_copies_pages_that_a_pipe_or_socket_carries() {
     });
 }
 
-/// A pipe or socket may carry pages of a file: the plan says so before anything moves.
+/// A pipe or socket may hold pages of a file: the plan says so before any byte moves.
 #[test]
 fn a_plan_from_a_pipe_or_socket_says_that_pages_may_be_shared() {
     for from in Channel::ALL {
@@ -206,8 +207,8 @@ fn a_plan_from_a_pipe_or_socket_says_that_pages_may_be_shared() {
                 };
                 let case = format!("from {from:?} to {to:?} by {strategy:?}");
                 assert!(transfer().plan().unwrap().shares_pages(), "{case}");
-                // By a strategy that shares pages nothing can be stable: it is refused, or says
-                // that it does not share.
+                // A strategy that shares pages cannot be stable: the plan refuses it, or says that
+                // it does not share pages.
                 if let Ok(plan) = transfer().stable(true).plan() {
                     assert!(!plan.shares_pages(), "{case}, stable");
                 }
@@ -216,7 +217,7 @@ fn a_plan_from_a_pipe_or_socket_says_that_pages_may_be_shared() {
     }
 }
 
-/// And the report says so after they have been.
+/// The report says so afterwards.
 #[test]
 fn a_report_from_a_pipe_or_socket_says_that_pages_may_be_shared() {
     if !needs(&[Strategy::SplicePipe]) {

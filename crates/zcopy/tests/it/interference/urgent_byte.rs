@@ -1,5 +1,5 @@
-//! A peer that sends an urgent byte over TCP: a splice of the socket answers 0 at its mark, and
-//! more follows.
+//! A peer that sends an urgent byte over TCP: a splice of the socket returns 0 at the urgent mark,
+//! and more bytes follow.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -14,16 +14,18 @@ use crate::endpoints::{null, pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
 use crate::refused::is_allowed;
 
-/// Whether the urgent byte is among the others.
+/// The place of the urgent byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Urgent {
+    /// Read by itself, with `MSG_OOB`.
     Apart,
+    /// Among the other bytes (`SO_OOBINLINE`).
     Inline,
 }
 
-/// Where the bytes go.
+/// The kind of sink.
 #[derive(Clone, Copy, Debug)]
-enum To {
+enum SinkType {
     File,
     Pipe,
     Tcp,
@@ -31,7 +33,7 @@ enum To {
     Null,
 }
 
-impl To {
+impl SinkType {
     const ALL: [Self; 5] = [
         Self::File,
         Self::Pipe,
@@ -41,9 +43,9 @@ impl To {
     ];
 }
 
-/// How they go there.
+/// The kind of transfer.
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum Kind {
     Plain,
     By(Strategy),
     Ticking,
@@ -52,7 +54,7 @@ enum How {
     FilterTransfer,
 }
 
-impl How {
+impl Kind {
     fn is_allowed(self) -> bool {
         match self {
             Self::By(strategy) => is_allowed(strategy),
@@ -60,7 +62,7 @@ impl How {
         }
     }
 
-    /// Returns how many bytes arrived.
+    /// Runs the transfer and returns the number of bytes that arrived.
     fn run(self, source: &OwnedFd, sink: &OwnedFd) -> u64 {
         let null = null();
         let transfer = Transfer::new(source, sink);
@@ -92,9 +94,9 @@ fn send_urgently(peer: OwnedFd, (before, after): (Vec<u8>, Vec<u8>)) {
     });
 }
 
-fn send_through(how: How, to: To, urgent: Urgent, lens: (usize, usize)) {
-    let bytes = pattern(lens.0 + lens.1);
-    let (before, after) = bytes.split_at(lens.0);
+fn send_through(kind: Kind, to: SinkType, urgent: Urgent, lengths: (usize, usize)) {
+    let bytes = pattern(lengths.0 + lengths.1);
+    let (before, after) = bytes.split_at(lengths.0);
     let (peer, source) = tcp();
     set_socket_oobinline(&source, urgent == Urgent::Inline).unwrap();
     let mark: &[u8] = match urgent {
@@ -104,25 +106,25 @@ fn send_through(how: How, to: To, urgent: Urgent, lens: (usize, usize)) {
     let expected = [before, mark, after].concat();
     send_urgently(peer, (before.to_vec(), after.to_vec()));
 
-    let case = format!("{how:?} to {to:?}, {urgent:?}, {lens:?}");
+    let case = format!("{kind:?} to {to:?}, {urgent:?}, {lengths:?}");
     let sink_file = file(b"");
     let (reader, sink): (Option<OwnedFd>, OwnedFd) = match to {
-        To::File => (None, sink_file.try_clone().unwrap().into()),
-        To::Null => {
+        SinkType::File => (None, sink_file.try_clone().unwrap().into()),
+        SinkType::Null => {
             let null = null();
             (None, null)
         }
-        To::Pipe => some_reader(pipe()),
-        To::Tcp => some_reader(tcp()),
-        To::UnixStream => some_reader(unix(SocketType::STREAM)),
+        SinkType::Pipe => some_reader(pipe()),
+        SinkType::Tcp => some_reader(tcp()),
+        SinkType::UnixStream => some_reader(unix(SocketType::STREAM)),
     };
     let reading = reader.map(|reader| thread::spawn(move || read_to_end(&reader)));
-    let bytes = how.run(&source, &sink);
+    let bytes = kind.run(&source, &sink);
     assert_eq!(bytes, expected.len() as u64, "{case}");
     drop(sink);
     match (reading, to) {
         (Some(reading), _) => assert_same(&reading.join().unwrap(), &expected, &case),
-        (None, To::File) => assert_same(&contents(&sink_file), &expected, &case),
+        (None, SinkType::File) => assert_same(&contents(&sink_file), &expected, &case),
         (None, _) => {}
     }
 }
@@ -131,13 +133,13 @@ fn some_reader((reader, writer): (OwnedFd, OwnedFd)) -> (Option<OwnedFd>, OwnedF
     (Some(reader), writer)
 }
 
-fn urgent_byte(hows: &'static [How], tos: &'static [To]) {
+fn assert_urgent_byte_passes(kinds: &'static [Kind], sink_types: &'static [SinkType]) {
     bounded(move || {
-        for how in hows.iter().filter(|how| how.is_allowed()) {
-            for to in tos {
+        for kind in kinds.iter().filter(|kind| kind.is_allowed()) {
+            for to in sink_types {
                 for urgent in [Urgent::Apart, Urgent::Inline] {
-                    for lens in [(1 << 20, 1 << 20), (100, 100), (0, 500_000), (500_000, 0)] {
-                        send_through(*how, *to, urgent, lens);
+                    for lengths in [(1 << 20, 1 << 20), (100, 100), (0, 500_000), (500_000, 0)] {
+                        send_through(*kind, *to, urgent, lengths);
                     }
                 }
             }
@@ -147,36 +149,36 @@ fn urgent_byte(hows: &'static [How], tos: &'static [To]) {
 
 #[test]
 fn an_urgent_byte_does_not_end_a_transfer() {
-    urgent_byte(&[How::Plain], &To::ALL);
+    assert_urgent_byte_passes(&[Kind::Plain], &SinkType::ALL);
 }
 
 #[test]
 fn an_urgent_byte_does_not_end_a_transfer_with_a_tick() {
-    urgent_byte(&[How::Ticking], &To::ALL);
+    assert_urgent_byte_passes(&[Kind::Ticking], &SinkType::ALL);
 }
 
 #[test]
 fn an_urgent_byte_does_not_end_a_transfer_to_several_sinks() {
-    urgent_byte(&[How::FanOut, How::TickingFanOut], &To::ALL);
+    assert_urgent_byte_passes(&[Kind::FanOut, Kind::TickingFanOut], &SinkType::ALL);
 }
 
 #[test]
 fn an_urgent_byte_does_not_end_a_transfer_by_any_strategy() {
-    urgent_byte(&[How::By(Strategy::SplicePipe)], &To::ALL);
-    urgent_byte(&[How::By(Strategy::Buffered)], &To::ALL);
-    urgent_byte(&[How::By(Strategy::Splice)], &[To::Pipe]);
+    assert_urgent_byte_passes(&[Kind::By(Strategy::SplicePipe)], &SinkType::ALL);
+    assert_urgent_byte_passes(&[Kind::By(Strategy::Buffered)], &SinkType::ALL);
+    assert_urgent_byte_passes(&[Kind::By(Strategy::Splice)], &[SinkType::Pipe]);
 }
 
 #[test]
 fn an_urgent_byte_does_not_end_a_filter() {
-    urgent_byte(&[How::FilterTransfer], &[To::File, To::Pipe]);
+    assert_urgent_byte_passes(&[Kind::FilterTransfer], &[SinkType::File, SinkType::Pipe]);
 }
 
-/// The mark is there, and nothing behind it yet: the transfer waits for more.
+/// The source ends at the mark for a while: the transfer waits for more.
 #[test]
 fn a_transfer_waits_behind_an_urgent_byte() {
     bounded(|| {
-        for how in [How::Plain, How::Ticking, How::FanOut] {
+        for kind in [Kind::Plain, Kind::Ticking, Kind::FanOut] {
             for len in [100, 1 << 20] {
                 let (peer, source) = tcp();
                 let (reader, sink) = pipe();
@@ -184,7 +186,7 @@ fn a_transfer_waits_behind_an_urgent_byte() {
                 let (tell, told) = std::sync::mpsc::channel();
                 let copying = thread::spawn(move || {
                     tell.send(crate::concurrency::Thread::current()).unwrap();
-                    how.run(&source, &sink)
+                    kind.run(&source, &sink)
                 });
                 let bytes = pattern(len);
                 assert!(write_all(&peer, &bytes));
@@ -192,7 +194,7 @@ fn a_transfer_waits_behind_an_urgent_byte() {
                 told.recv().unwrap().until_asleep();
                 assert!(write_all(&peer, &bytes));
                 drop(peer);
-                assert_eq!(copying.join().unwrap(), 2 * len as u64, "{how:?}");
+                assert_eq!(copying.join().unwrap(), 2 * len as u64, "{kind:?}");
                 assert_same(&reading.join().unwrap(), &bytes.repeat(2), "all");
             }
         }
