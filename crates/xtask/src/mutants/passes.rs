@@ -34,12 +34,12 @@ const SLOW_INTEGRATION_TESTS: &[&str] = &[
     "promises::file_size",
     "promises::full_disk",
     "promises::step_length",
-    "strategies_table::inspected",
     "repeat::every",
     "repeat::readers",
     "repeat::the_strategy",
     "filter::",
     "sparse::",
+    "strategies_table::inspected",
     "urgent_bytes",
 ];
 

@@ -95,7 +95,7 @@ fn a_large_buffer_makes_no_message_larger() {
 }
 
 #[test]
-fn pipes_are_enlarged_to_what_was_asked_for_and_never_shrunk() {
+fn pipes_are_enlarged_to_the_requested_size_and_never_shrunk() {
     let source = file(&pattern(40_000));
     let null = null();
     for to_two in [false, true] {

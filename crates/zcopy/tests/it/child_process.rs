@@ -26,9 +26,9 @@ pub(crate) struct Child {
     command: Command,
 }
 
-/// The outcome of a child's transfer.
+/// The report of a child about its transfer.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ChildReport {
     pub(crate) bytes: u64,
     pub(crate) strategy: String,
     /// `Ok`, or the side and the errno of the error.
@@ -144,7 +144,7 @@ impl Child {
     }
 
     /// Runs the child to its end. Fails if the child cannot be started.
-    pub(crate) fn run(mut self, source: OwnedFd, sink: OwnedFd) -> std::io::Result<Told> {
+    pub(crate) fn run(mut self, source: OwnedFd, sink: OwnedFd) -> std::io::Result<ChildReport> {
         self.command
             .stdin(source)
             .stderr(sink)
@@ -155,18 +155,18 @@ impl Child {
         let output = child.wait_with_output()?;
         let printed = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "{}: {printed}", output.status);
-        let told: HashMap<_, _> = printed
+        let fields: HashMap<_, _> = printed
             .split(MARK)
             .skip(1)
             .filter_map(|line| line.lines().next()?.split_once('='))
             .collect();
-        let side = told["SIDE"];
-        let errno = told["ERRNO"].parse().unwrap();
-        let undelivered = told["UNDELIVERED"].as_bytes().chunks(2);
-        let attempts = told["ATTEMPTS"].split_whitespace();
-        Ok(Told {
-            bytes: told["BYTES"].parse().unwrap(),
-            strategy: told["STRATEGY"].to_owned(),
+        let side = fields["SIDE"];
+        let errno = fields["ERRNO"].parse().unwrap();
+        let undelivered = fields["UNDELIVERED"].as_bytes().chunks(2);
+        let attempts = fields["ATTEMPTS"].split_whitespace();
+        Ok(ChildReport {
+            bytes: fields["BYTES"].parse().unwrap(),
+            strategy: fields["STRATEGY"].to_owned(),
             outcome: match side {
                 "" => Ok(()),
                 side => Err((side.to_owned(), errno)),

@@ -228,7 +228,7 @@ fn the_report_of_a_transfer_that_moved_nothing_names_what_ran() {
 }
 
 #[test]
-fn an_end_that_a_read_confirms_is_told_from_bytes_that_it_moved() {
+fn a_read_that_only_finds_the_end_is_named_in_the_report() {
     if first_allowed(&[Strategy::SplicePipe, Strategy::Sendfile]) == Strategy::Buffered
         && !needs(&[Strategy::SplicePipe])
     {

@@ -2,8 +2,8 @@
 //!
 //! Two processes that use read(2) and write(2) give the expected result: the bytes of each writer
 //! are there once, in order and unchanged, and every byte of a shared source arrives exactly once.
-//! A transfer makes several calls, so its bytes may stand between those of others at any boundary
-//! of two calls; one write(2) of another thread stays in one piece.
+//! A transfer makes several calls, so that bytes of others may come between the bytes of two calls;
+//! one write(2) of another thread stays in one piece.
 
 mod changing_source;
 mod empty_source;

@@ -382,7 +382,7 @@ fn whole_files_are_cloned_only_into_writable_files() {
 
 /// Kernels before 5.19 get `copy_file_range` wrong across file systems.
 #[test]
-fn two_file_systems_of_one_kind_are_not_asked_for_copy_file_range() {
+fn copy_file_range_is_not_used_between_two_file_systems_of_one_kind() {
     let (Some(here), Some(there)) = (Fs::Btrfs.dir(), crate::mounts::loop_mount("btrfs", 128))
     else {
         return;

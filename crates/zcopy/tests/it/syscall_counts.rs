@@ -84,10 +84,10 @@ fn one_byte(source: OwnedFd, (sink, back): SinkAndBack) {
         return;
     }
     let trace = tempfile::NamedTempFile::new().unwrap();
-    let told = Child::traced_to(trace.path()).run(source, sink).unwrap();
-    assert_eq!((told.bytes, told.outcome), (1, Ok(())));
-    let needs_no_setup = ["buffered", "splice"].contains(&told.strategy.as_str());
-    assert!(needs_no_setup, "{}", told.strategy);
+    let report = Child::traced_to(trace.path()).run(source, sink).unwrap();
+    assert_eq!((report.bytes, report.outcome), (1, Ok(())));
+    let needs_no_setup = ["buffered", "splice"].contains(&report.strategy.as_str());
+    assert!(needs_no_setup, "{}", report.strategy);
     let back = File::from(back);
     let arrived = if back.metadata().unwrap().is_file() {
         contents(&back)
@@ -111,20 +111,20 @@ fn one_byte(source: OwnedFd, (sink, back): SinkAndBack) {
     assert!(others.len() <= 4, "{moves:?} {others:?}");
 }
 
-/// The size of the file at the start limits the first step. An earlier version asked for the size
-/// at each step.
+/// The size of the file at the start limits the first step. An earlier version queried the size at
+/// each step.
 #[test]
-fn a_file_that_fits_into_a_pipe_is_asked_for_its_size_once_and_for_its_cursor_twice() {
+fn a_file_that_fits_into_a_pipe_costs_one_size_query_and_two_cursor_queries() {
     if !has_program("strace") || !needs(&[Strategy::Splice]) {
         return;
     }
     let trace = tempfile::NamedTempFile::new().unwrap();
     let (reader, writer) = pipe();
-    let told = Child::traced_to(trace.path())
+    let report = Child::traced_to(trace.path())
         .run(file(&vec![7; 64 << 10]).into(), writer)
         .unwrap();
-    assert_eq!((told.bytes, told.outcome), (64 << 10, Ok(())));
-    assert_eq!(told.strategy, "splice");
+    assert_eq!((report.bytes, report.outcome), (64 << 10, Ok(())));
+    assert_eq!(report.strategy, "splice");
     drop(reader);
 
     let calls = calls_between(trace.path());

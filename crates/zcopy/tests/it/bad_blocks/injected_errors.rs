@@ -30,13 +30,17 @@ fn an_error_that_is_not_repeated_loses_nothing() {
         let calls = "read,splice,sendfile,copy_file_range";
         let child = Child::that_fails_at(source.path(), calls, &step.to_string());
         let child = child.that_skips_errors();
-        let told = child
+        let report = child
             .run(from.into(), sink.try_clone().unwrap().into())
             .unwrap();
-        assert_eq!((told.bytes, told.outcome), (LEN as u64, Ok(())), "{step}");
+        assert_eq!(
+            (report.bytes, report.outcome),
+            (LEN as u64, Ok(())),
+            "{step}"
+        );
         assert_same(&contents(&sink), &bytes, &format!("{step}"));
-        let has_failed = told.attempts.iter().any(|(_, errno)| *errno == 5);
-        assert!(has_failed || step > 1, "{:?}", told.attempts);
+        let has_failed = report.attempts.iter().any(|(_, errno)| *errno == 5);
+        assert!(has_failed || step > 1, "{:?}", report.attempts);
     }
 }
 
@@ -54,8 +58,12 @@ fn a_lasting_error_leaves_the_bytes_before_it() {
         let calls = "read,pread64,splice,sendfile,copy_file_range";
         let child = Child::that_fails_at(source.path(), calls, &format!("{step}+"));
         let child = child.that_skips_errors();
-        let told = child.run(from.into(), sink).unwrap();
-        assert_eq!((told.bytes, told.outcome), (LEN as u64, Ok(())), "{step}");
+        let report = child.run(from.into(), sink).unwrap();
+        assert_eq!(
+            (report.bytes, report.outcome),
+            (LEN as u64, Ok(())),
+            "{step}"
+        );
         let arrived = arrived.join().unwrap();
         let n_before_error = arrived
             .iter()

@@ -193,7 +193,7 @@ fn a_direct_source_is_read_from_any_offset_to_any_limit() {
 
 /// Each transfer begins where the one before ended, also within a block.
 #[test]
-fn transfers_to_one_direct_sink_go_on_where_the_last_one_ended() {
+fn transfers_to_one_direct_sink_continue_where_the_last_one_ended() {
     let bytes = pattern(100_000);
     for fs in Fs::ALL {
         let Some(dir) = fs.dir() else {

@@ -49,11 +49,12 @@ fn a_break_after_any_step_leaves_everything_accounted_for() {
         ] {
             for (steps, ticks) in [(1, false), (2, false), (1, true), (5, true)] {
                 let what = format!("{from:?} to {kinds:?}, {steps}, {ticks}");
-                let takers: Option<Vec<_>> = kinds.into_iter().map(TestSink::new).collect();
-                let (Some(source), Some(takers)) = (Source::new(from, &bytes), takers) else {
+                let test_sinks: Option<Vec<_>> = kinds.into_iter().map(TestSink::new).collect();
+                let (Some(source), Some(test_sinks)) = (Source::new(from, &bytes), test_sinks)
+                else {
                     continue;
                 };
-                let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
+                let fds: Vec<_> = test_sinks.iter().map(TestSink::fd).collect();
                 let mut seen = Vec::new();
                 let transfer = to_all(&source.fd, &fds).observe(|progress| {
                     seen.push(progress.bytes());
@@ -73,10 +74,10 @@ fn a_break_after_any_step_leaves_everything_accounted_for() {
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");
                 assert!(seen.is_sorted() && seen.len() == steps, "{what}");
                 assert_eq!(seen.last(), Some(&report.bytes()), "{what}");
-                for (taker, sink_report) in takers.into_iter().zip(report.sinks()) {
+                for (test_sink, sink_report) in test_sinks.into_iter().zip(report.sinks()) {
                     assert!(sink_report.bytes() >= report.bytes(), "{what}");
                     let n = usize::try_from(sink_report.bytes()).unwrap();
-                    let arrived = taker.into_bytes(sink_report.bytes()).unwrap();
+                    let arrived = test_sink.into_bytes(sink_report.bytes()).unwrap();
                     assert_same(&arrived, &bytes[..n], &what);
                 }
                 assert_rest(&report, source, &bytes, &what);

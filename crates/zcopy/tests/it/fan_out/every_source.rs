@@ -160,9 +160,9 @@ fn assert_arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks
     if from == SourceKind::Fifo {
         ioctl_fionbio(&source.fd, true).unwrap();
     }
-    let takers: Option<Vec<_>> = kinds.iter().copied().map(TestSink::new).collect();
-    let Some(takers) = takers else { return };
-    let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
+    let test_sinks: Option<Vec<_>> = kinds.iter().copied().map(TestSink::new).collect();
+    let Some(test_sinks) = test_sinks else { return };
+    let fds: Vec<_> = test_sinks.iter().map(TestSink::fd).collect();
     let mut transfer = to_all(&source.fd, &fds)
         .on_sink_error(OnSinkError::Detach)
         .maybe_limit(source.limit);
@@ -190,7 +190,7 @@ fn assert_arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks
     let expected = expected_strategies(from, kinds, len, survives);
     assert_strategies(from, kinds, expected, survives, &report, &what);
 
-    for (index, taker) in takers.into_iter().enumerate() {
+    for (index, test_sink) in test_sinks.into_iter().enumerate() {
         let sink = &report.sinks()[index];
         let what = format!("{what}: sink {index}");
         assert_eq!(sink.index(), index, "{what}");
@@ -202,7 +202,7 @@ fn assert_arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks
         }
         assert!(sink.error().is_none(), "{what}: {report}");
         assert_eq!(sink.bytes(), n_bytes, "{what}: {report}");
-        if let Some(arrived) = taker.into_bytes(n_bytes) {
+        if let Some(arrived) = test_sink.into_bytes(n_bytes) {
             assert_same(&arrived, &bytes, &what);
         }
     }

@@ -41,11 +41,11 @@ fn assert_moves(
     for from in SOURCES {
         for kinds in SETS {
             let what = format!("{from:?} to {kinds:?}");
-            let takers: Option<Vec<_>> = kinds.into_iter().map(TestSink::new).collect();
-            let (Some(source), Some(takers)) = (Source::new(from, bytes), takers) else {
+            let test_sinks: Option<Vec<_>> = kinds.into_iter().map(TestSink::new).collect();
+            let (Some(source), Some(test_sinks)) = (Source::new(from, bytes), test_sinks) else {
                 return;
             };
-            let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
+            let fds: Vec<_> = test_sinks.iter().map(TestSink::fd).collect();
             let report = configure(to_all(&source.fd, &fds)).run().unwrap();
             assert_eq!(report.bytes(), expected.len() as u64, "{what}: {report}");
             if let Some(strategy) = strategy {
@@ -62,8 +62,8 @@ fn assert_moves(
             }
             let rest = &bytes[expected.len()..];
             assert_same(&source.into_rest(), rest, &format!("{what}: the rest"));
-            for taker in takers {
-                let arrived = taker.into_bytes(expected.len() as u64).unwrap();
+            for test_sink in test_sinks {
+                let arrived = test_sink.into_bytes(expected.len() as u64).unwrap();
                 assert_same(&arrived, expected, &what);
             }
         }
@@ -110,8 +110,8 @@ fn inspect_sees_every_byte_once() {
     for from in SOURCES {
         for kinds in SETS {
             let mut seen = Vec::new();
-            let takers: Vec<_> = kinds.into_iter().filter_map(TestSink::new).collect();
-            let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
+            let test_sinks: Vec<_> = kinds.into_iter().filter_map(TestSink::new).collect();
+            let fds: Vec<_> = test_sinks.iter().map(TestSink::fd).collect();
             let Some(source) = Source::new(from, &bytes) else {
                 return;
             };
@@ -125,9 +125,9 @@ fn inspect_sees_every_byte_once() {
                 "{from:?}"
             );
             assert_same(&seen, &bytes, "what was seen");
-            for taker in takers {
+            for test_sink in test_sinks {
                 assert_same(
-                    &taker.into_bytes(LEN as u64).unwrap(),
+                    &test_sink.into_bytes(LEN as u64).unwrap(),
                     &bytes,
                     "what arrived",
                 );
@@ -292,9 +292,9 @@ fn a_requested_tee_is_used_for_few_bytes() {
             _ => pattern(1000),
         };
         let kinds = [Kind::Pipe, Kind::File, Kind::TinySocket];
-        let takers = kinds.map(|kind| TestSink::new(kind).unwrap());
+        let test_sinks = kinds.map(|kind| TestSink::new(kind).unwrap());
         let source = Source::new(from, &bytes).unwrap();
-        let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
+        let fds: Vec<_> = test_sinks.iter().map(TestSink::fd).collect();
         let transfer = to_all(&source.fd, &fds).strategy(Strategy::Tee);
         let report = match from {
             SourceKind::ProcVersion => transfer.run().unwrap(),
@@ -307,8 +307,8 @@ fn a_requested_tee_is_used_for_few_bytes() {
             expected,
             "{from:?}\n{report}"
         );
-        for taker in takers {
-            let arrived = taker.into_bytes(bytes.len() as u64).unwrap();
+        for test_sink in test_sinks {
+            let arrived = test_sink.into_bytes(bytes.len() as u64).unwrap();
             assert_same(&arrived, &bytes, "short");
         }
     }

@@ -27,25 +27,30 @@ fn strategies_to(from: SourceKind, kinds: &[Kind]) -> Vec<Strategy> {
         // Bytes in many slots cannot move into one slot at once, so give the source one slot too.
         let _ = fcntl_setpipe_size(&source.fd, 4096);
     }
-    let takers: Vec<_> = kinds
+    let test_sinks: Vec<_> = kinds
         .iter()
         .map(|kind| TestSink::new(*kind).unwrap())
         .collect();
-    assert_arrives(&source, takers, &bytes, &format!("{from:?} to {kinds:?}"))
+    assert_arrives(
+        &source,
+        test_sinks,
+        &bytes,
+        &format!("{from:?} to {kinds:?}"),
+    )
 }
 
 fn assert_arrives(
     source: &Source,
-    takers: Vec<TestSink>,
+    test_sinks: Vec<TestSink>,
     bytes: &[u8],
     what: &str,
 ) -> Vec<Strategy> {
-    let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
+    let fds: Vec<_> = test_sinks.iter().map(TestSink::fd).collect();
     let report = to_all(&source.fd, &fds).grow_pipes(false).run().unwrap();
     assert_eq!(report.bytes(), bytes.len() as u64, "{what}: {report}");
-    for (taker, sink) in takers.into_iter().zip(report.sinks()) {
+    for (test_sink, sink) in test_sinks.into_iter().zip(report.sinks()) {
         assert_eq!(sink.bytes(), bytes.len() as u64, "{what}: {report}");
-        if let Some(arrived) = taker.into_bytes(sink.bytes()) {
+        if let Some(arrived) = test_sink.into_bytes(sink.bytes()) {
             assert_same(&arrived, bytes, what);
         }
     }
@@ -110,8 +115,8 @@ fn a_user_over_the_pipe_budget_writes_to_every_sink() {
             "{from:?}"
         );
     }
-    let takers = MIXED.into_iter().filter_map(TestSink::new).collect();
-    let strategies = assert_arrives(&source, takers, &bytes, "out of a pipe");
+    let test_sinks = MIXED.into_iter().filter_map(TestSink::new).collect();
+    let strategies = assert_arrives(&source, test_sinks, &bytes, "out of a pipe");
     assert_eq!(strategies, [Strategy::Buffered; 4]);
 }
 
@@ -153,9 +158,9 @@ fn without_descriptors_for_pipes_sinks_are_written_to() {
     for (from, n_pipes, expected) in expected {
         let what = format!("{from:?} and {n_pipes} pipes");
         let source = Source::new(from, &bytes).unwrap();
-        let takers: Vec<_> = MIXED.into_iter().filter_map(TestSink::new).collect();
+        let test_sinks: Vec<_> = MIXED.into_iter().filter_map(TestSink::new).collect();
         let before = allow_pipes(n_pipes);
-        let strategies = assert_arrives(&source, takers, &bytes, &what);
+        let strategies = assert_arrives(&source, test_sinks, &bytes, &what);
         setrlimit(Resource::Nofile, before).unwrap();
         assert_eq!(strategies, unless_refused(expected), "{what}");
     }

@@ -145,11 +145,11 @@ fn an_observer_ends_the_wait_for_an_idle_source() {
     let (source, _writer) = pipe();
     let (_idle, other_source) = unix(SocketType::STREAM);
     for source in [source, other_source] {
-        let takers: Vec<_> = [Kind::Pipe, Kind::Append]
+        let test_sinks: Vec<_> = [Kind::Pipe, Kind::Append]
             .into_iter()
             .filter_map(TestSink::new)
             .collect();
-        let fds: Vec<_> = takers.iter().map(TestSink::fd).collect();
+        let fds: Vec<_> = test_sinks.iter().map(TestSink::fd).collect();
         let mut blocked = None;
         let report = to_all(&source, &fds)
             .tick(Duration::from_millis(1))
@@ -175,8 +175,8 @@ fn an_observer_ends_the_wait_for_a_full_sink() {
             let feeder = std::thread::spawn(move || {
                 std::io::copy(&mut &zeros, &mut std::fs::File::from(writer))
             });
-            let taker = TestSink::new(kind).unwrap();
-            let report = to_all(&source, &[&full, taker.fd()])
+            let test_sink = TestSink::new(kind).unwrap();
+            let report = to_all(&source, &[&full, test_sink.fd()])
                 .tick(Duration::from_millis(1))
                 .observe(|progress| match progress.blocked() {
                     Some(Side::Sink) => ControlFlow::Break(()),

@@ -43,11 +43,11 @@ fn a_file_size_limit_is_reached_to_the_byte() {
     let child = Child::that_ignores_xfsz().file_size(LIMIT).filtering();
     let ends = [&source, &sink].map(|end| end.try_clone().unwrap().into());
     let [from, to] = ends;
-    let told = child.run(from, to).unwrap();
+    let report = child.run(from, to).unwrap();
     let errno = Errno::FBIG.raw_os_error();
-    assert_eq!(told.outcome, Err(("sink".to_owned(), errno)));
-    assert_eq!(told.bytes, LIMIT);
-    let filtered = [contents(&sink), told.undelivered].concat();
+    assert_eq!(report.outcome, Err(("sink".to_owned(), errno)));
+    assert_eq!(report.bytes, LIMIT);
+    let filtered = [contents(&sink), report.undelivered].concat();
     let consumed = usize::try_from(cursor(&source)).unwrap();
     assert_same(&filtered, &toggled(&bytes[..consumed]), "a limit");
 }

@@ -63,10 +63,10 @@ struct Case {
 }
 
 /// The reader of a sink.
-enum Taker {
-    Kept(File),
-    Read(JoinHandle<Vec<u8>>),
-    Nobody,
+enum SinkReader {
+    File(File),
+    Thread(JoinHandle<Vec<u8>>),
+    Discarded,
 }
 
 impl Sink {
@@ -82,15 +82,15 @@ impl Sink {
         }
     }
 
-    fn open(self) -> (OwnedFd, Taker) {
+    fn open(self) -> (OwnedFd, SinkReader) {
         let device = |path| {
             let device = File::options().write(true).open(path).unwrap();
-            (device.into(), Taker::Nobody)
+            (device.into(), SinkReader::Discarded)
         };
         let (reader, writer) = match self.to {
             SinkType::File => {
                 let file = file(b"");
-                return (file.try_clone().unwrap().into(), Taker::Kept(file));
+                return (file.try_clone().unwrap().into(), SinkReader::File(file));
             }
             SinkType::Null => return device("/dev/null"),
             SinkType::Full => return device("/dev/full"),
@@ -104,7 +104,7 @@ impl Sink {
             _ => {}
         }
         let reading = thread::spawn(move || self.read(&reader));
-        (writer, Taker::Read(reading))
+        (writer, SinkReader::Thread(reading))
     }
 
     fn read(self, reader: &OwnedFd) -> Vec<u8> {
@@ -213,7 +213,7 @@ impl Case {
     fn run(&self, random: &mut Random) {
         let bytes = pattern(self.len);
         let (source, feeding) = self.open_source(&bytes, random);
-        let (sinks, takers): (Vec<_>, Vec<_>) = self.sinks.iter().map(|sink| sink.open()).unzip();
+        let (sinks, readers): (Vec<_>, Vec<_>) = self.sinks.iter().map(|sink| sink.open()).unzip();
         let mut seen = Vec::new();
         let transfer = self.configure(&sinks, &source);
         let transfer = if self.is_inspected {
@@ -240,22 +240,22 @@ impl Case {
         if self.is_inspected {
             assert_same(&seen, &bytes[..n], &case);
         }
-        assert_eq!(report.sinks().len(), takers.len(), "{case}");
-        for ((sink_report, taker), sink) in report.sinks().iter().zip(takers).zip(&self.sinks) {
+        assert_eq!(report.sinks().len(), readers.len(), "{case}");
+        for ((sink_report, reader), sink) in report.sinks().iter().zip(readers).zip(&self.sinks) {
             let accepted = usize::try_from(sink_report.bytes()).unwrap();
             assert!(accepted <= self.len, "{case}");
             let is_alive = sink_report.error().is_none();
             assert!(!is_alive || accepted >= n, "{case}: {sink_report}");
-            match taker {
-                Taker::Kept(file) => assert_same(&contents(&file), &bytes[..accepted], &case),
-                Taker::Read(reading) => {
+            match reader {
+                SinkReader::File(file) => assert_same(&contents(&file), &bytes[..accepted], &case),
+                SinkReader::Thread(reading) => {
                     let read = reading.join().unwrap();
                     let reads_all = sink.closes_after.is_none();
                     let expected = if reads_all { accepted } else { read.len() };
                     assert_same(&read, &bytes[..expected], &case);
                     assert!(reads_all || read.len() <= accepted, "{case}: {sink_report}");
                 }
-                Taker::Nobody => {}
+                SinkReader::Discarded => {}
             }
         }
         self.assert_end_is_true(&report, failed.as_ref(), &case);

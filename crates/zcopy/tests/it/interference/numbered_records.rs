@@ -198,7 +198,7 @@ impl fmt::Display for Damage {
 }
 
 #[test]
-fn records_in_any_mixture_are_told_apart() {
+fn records_in_any_mixture_are_recognized() {
     let (one, two) = (Writer(1), Writer(2));
     let wrote = [(one, Wrote::Stream(3)), (two, Wrote::Records(2))];
     let (a, b) = (one.records(3), two.records(2));

@@ -161,11 +161,11 @@ fn promise_4_nothing_is_closed() {
 /// Other tests open descriptors at the same time, so a child process counts its own.
 #[test]
 fn promise_4_no_descriptor_is_left_open() {
-    let told = Child::new()
+    let report = Child::new()
         .counting_descriptors()
         .run(file(&pattern(LARGE)).into(), file(b"").into())
         .unwrap();
-    assert_eq!(told.bytes, LARGE as u64);
+    assert_eq!(report.bytes, LARGE as u64);
 }
 
 /// Makes transfers that succeed, fail, stop and fall back, and asserts that no descriptor stays

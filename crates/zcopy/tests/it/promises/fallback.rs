@@ -83,15 +83,19 @@ fn promise_3_without_a_descriptor_for_the_private_pipe_the_rest_still_works() {
         };
         let what = format!("{from:?} to {to:?}");
         let child = Child::new().without_descriptors();
-        let told = child.run(dup(&source.fd), dup(&sink.fd)).unwrap();
-        assert_eq!((told.bytes, told.outcome), (LARGE as u64, Ok(())), "{what}");
+        let report = child.run(dup(&source.fd), dup(&sink.fd)).unwrap();
+        assert_eq!(
+            (report.bytes, report.outcome),
+            (LARGE as u64, Ok(())),
+            "{what}"
+        );
         let refused = ("splice_pipe".to_owned(), Errno::MFILE.raw_os_error());
         assert!(
-            told.attempts.contains(&refused),
+            report.attempts.contains(&refused),
             "{what}: {:?}",
-            told.attempts
+            report.attempts
         );
-        assert_ne!(told.strategy, "splice_pipe", "{what}");
+        assert_ne!(report.strategy, "splice_pipe", "{what}");
         let arrived = sink.into_bytes(0).unwrap();
         assert_same(&arrived, &bytes, &what);
     }
@@ -113,18 +117,22 @@ fn promise_3_a_user_over_the_pipe_budget_is_served_by_other_means() {
         };
         let what = format!("{from:?} to {to:?}");
         let child = Child::new().over_the_pipe_budget();
-        let told = match child.run(dup(&source.fd), dup(&sink.fd)) {
-            Ok(told) => told,
-            Err(error) => return skip(&format!("nobody may not run the tests: {error}")),
+        let report = match child.run(dup(&source.fd), dup(&sink.fd)) {
+            Ok(report) => report,
+            Err(error) => return skip(&format!("the user nobody may not run the tests: {error}")),
         };
-        assert_eq!((told.bytes, told.outcome), (LARGE as u64, Ok(())), "{what}");
+        assert_eq!(
+            (report.bytes, report.outcome),
+            (LARGE as u64, Ok(())),
+            "{what}"
+        );
         let refused = ("splice_pipe".to_owned(), Errno::NOBUFS.raw_os_error());
         assert!(
-            told.attempts.contains(&refused),
+            report.attempts.contains(&refused),
             "{what}: {:?}",
-            told.attempts
+            report.attempts
         );
-        assert_ne!(told.strategy, "splice_pipe", "{what}");
+        assert_ne!(report.strategy, "splice_pipe", "{what}");
         let arrived = sink.into_bytes(0).unwrap();
         assert_same(&arrived, &bytes, &what);
     }

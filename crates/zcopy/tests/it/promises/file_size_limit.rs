@@ -6,7 +6,7 @@ use std::fs::File;
 use rustix::io::Errno;
 use zcopy::Strategy;
 
-use crate::child_process::{Child, Told};
+use crate::child_process::{Child, ChildReport};
 use crate::endpoints::{SinkKind, Source, SourceKind};
 use crate::files::{assert_same, contents, cursor, file_in, pattern};
 use crate::mounts::Fs;
@@ -55,31 +55,31 @@ fn promise_1_holes_beyond_a_file_size_limit_are_taken_back() {
             };
             let sink = file_in(&dir, b"");
             let child = Child::that_ignores_xfsz().that_detects_holes();
-            let told = run_limited(child, &source, &sink, &what);
-            assert!(told.bytes <= LIMIT, "{what}: {told:?}");
-            assert_eq!(cursor(&sink), told.bytes, "{what}");
+            let report = run_limited(child, &source, &sink, &what);
+            assert!(report.bytes <= LIMIT, "{what}: {report:?}");
+            assert_eq!(cursor(&sink), report.bytes, "{what}");
             // The holes that were counted too early, and a buffer.
             let most = (1 << 20) + (512 << 10);
-            assert!(told.undelivered.len() <= most, "{what}");
+            assert!(report.undelivered.len() <= most, "{what}");
             if let Some(cursor) = source.cursor() {
-                assert_eq!(cursor, told.bytes, "{what}");
+                assert_eq!(cursor, report.bytes, "{what}");
             }
             let arrived = contents(&sink);
-            assert_eq!(arrived.len() as u64, told.bytes, "{what}");
-            let all = [&arrived[..], &told.undelivered, &source.into_rest()].concat();
+            assert_eq!(arrived.len() as u64, report.bytes, "{what}");
+            let all = [&arrived[..], &report.undelivered, &source.into_rest()].concat();
             assert_same(&all, &bytes, &what);
         }
     }
 }
 
 /// Runs a child that may write files of [`LIMIT`] bytes. Its transfer fails with `EFBIG`.
-fn run_limited(child: Child, source: &Source, sink: &File, what: &str) -> Told {
+fn run_limited(child: Child, source: &Source, sink: &File, what: &str) -> ChildReport {
     let source = source.fd.try_clone().unwrap();
     let sink = sink.try_clone().unwrap().into();
-    let told = child.file_size(LIMIT).run(source, sink).unwrap();
+    let report = child.file_size(LIMIT).run(source, sink).unwrap();
     let expected = Err(("sink".to_owned(), Errno::FBIG.raw_os_error()));
-    assert_eq!(told.outcome, expected, "{what}: {told:?}");
-    told
+    assert_eq!(report.outcome, expected, "{what}: {report:?}");
+    report
 }
 
 /// Moves these bytes to a file on ext4 that may not become that long.
@@ -90,16 +90,16 @@ fn assert_limit_reached(from: SourceKind, strategy: Option<Strategy>, bytes: &[u
     };
     let sink = file_in(&dir, b"");
     let child = Child::that_ignores_xfsz().strategy(strategy);
-    let told = run_limited(child, &source, &sink, &what);
-    assert_eq!(told.bytes, LIMIT, "{what}");
+    let report = run_limited(child, &source, &sink, &what);
+    assert_eq!(report.bytes, LIMIT, "{what}");
     if let Some(strategy) = strategy {
-        assert_eq!(told.strategy, strategy.to_string(), "{what}");
+        assert_eq!(report.strategy, strategy.to_string(), "{what}");
     }
     let arrived = contents(&sink);
     assert_eq!(arrived.len() as u64, LIMIT, "{what}");
     if let Some(cursor) = source.cursor() {
         assert_eq!(cursor, LIMIT, "{what}");
     }
-    let all = [&arrived[..], &told.undelivered, &source.into_rest()].concat();
+    let all = [&arrived[..], &report.undelivered, &source.into_rest()].concat();
     assert_same(&all, bytes, &what);
 }

@@ -51,7 +51,7 @@ fn move_until_full(sink: &OwnedFd, strategy: Option<Strategy>) -> u64 {
 }
 
 #[test]
-fn promise_5_a_terminal_that_nobody_reads_does_not_hold_up_a_tick() {
+fn promise_5_a_terminal_that_nobody_reads_does_not_delay_a_tick() {
     for strategy in allowed([None, Some(Strategy::SplicePipe), Some(Strategy::Sendfile)]) {
         let (master, slave) = terminal();
         let n = move_until_full(&slave, strategy);
@@ -64,7 +64,7 @@ fn promise_5_a_terminal_that_nobody_reads_does_not_hold_up_a_tick() {
 
 /// A master cannot be opened a second time.
 #[test]
-fn promise_5_the_master_of_a_terminal_does_not_hold_up_a_tick() {
+fn promise_5_the_master_of_a_terminal_does_not_delay_a_tick() {
     let (master, slave) = terminal();
     let n = usize::try_from(move_until_full(&master, None)).unwrap();
     assert_same(&arrived(slave.as_fd(), n), &pattern(n), "to the master");
@@ -73,7 +73,7 @@ fn promise_5_the_master_of_a_terminal_does_not_hold_up_a_tick() {
 /// The observer sends `^S` when the terminal is full, and `^Q` after five ticks. The transfer may
 /// not use the room that the reader makes in between.
 #[test]
-fn promise_5_a_terminal_that_is_stopped_does_not_hold_up_a_tick() {
+fn promise_5_a_terminal_that_is_stopped_does_not_delay_a_tick() {
     let (master, slave) = terminal();
     let bytes = pattern(LEN);
     let source = file(&bytes);

@@ -107,13 +107,13 @@ fn a_file_size_limit_is_reached_to_the_byte() {
         let child = Child::that_ignores_xfsz().file_size(LIMIT);
         let null = File::open("/dev/null").unwrap();
         let fd = sink.try_clone().unwrap();
-        let told = child
+        let report = child
             .repeating(len, LARGE)
             .run(null.into(), fd.into())
             .unwrap();
         let errno = Errno::FBIG.raw_os_error();
-        assert_eq!(told.outcome, Err(("sink".to_owned(), errno)));
-        assert_eq!(told.bytes, LIMIT);
+        assert_eq!(report.outcome, Err(("sink".to_owned(), errno)));
+        assert_eq!(report.bytes, LIMIT);
         assert_same(&contents(&sink), &endless(&pattern(len), LIMIT), "a limit");
     }
 }
@@ -123,9 +123,12 @@ fn assert_arrives(child: Child, tee_fails_with: Option<Errno>) {
     let sink = Sink::new(SinkKind::Pipe).unwrap();
     let null = File::open("/dev/null").unwrap();
     let fd = sink.fd.try_clone().unwrap();
-    let told = child.repeating(4097, LARGE).run(null.into(), fd).unwrap();
-    assert_eq!((told.bytes, &told.outcome), (LARGE, &Ok(())));
-    let tee = told.attempts.iter().find(|(strategy, _)| strategy == "tee");
+    let report = child.repeating(4097, LARGE).run(null.into(), fd).unwrap();
+    assert_eq!((report.bytes, &report.outcome), (LARGE, &Ok(())));
+    let tee = report
+        .attempts
+        .iter()
+        .find(|(strategy, _)| strategy == "tee");
     let expected = tee_fails_with.map_or(0, Errno::raw_os_error);
     assert_eq!(tee, Some(&("tee".to_owned(), expected)));
     let strategy = if tee_fails_with.is_some() {
@@ -133,7 +136,7 @@ fn assert_arrives(child: Child, tee_fails_with: Option<Errno>) {
     } else {
         "tee"
     };
-    assert_eq!(told.strategy, strategy);
+    assert_eq!(report.strategy, strategy);
     let arrived = sink.into_bytes(LARGE).unwrap();
     assert_same(&arrived, &endless(&pattern(4097), LARGE), "in a child");
 }
@@ -150,7 +153,7 @@ fn without_descriptors_the_pattern_is_written() {
 }
 
 #[test]
-fn a_user_who_is_over_the_budget_for_pipes_is_written_to() {
+fn over_the_pipe_budget_the_pattern_is_written() {
     if is_root() {
         assert_arrives(Child::new().over_the_pipe_budget(), Some(Errno::NOBUFS));
     }

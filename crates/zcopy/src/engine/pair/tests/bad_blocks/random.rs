@@ -56,9 +56,11 @@ fn cases() -> impl prop::strategy::Strategy<Value = Case> {
         any::<bool>(),
     );
     // The limit of records, in thousandths of all delimiters, and their rate.
+    let delimiter = prop::sample::select(vec![0, 7]);
+    let rate = prop::option::weighted(0.3, 1..10_u64);
     let records = prop_oneof![
         2 => Just(None),
-        1 => (prop::sample::select(vec![0, 7]), 0..1100_u64, prop::option::weighted(0.3, 1..10_u64)).prop_map(Some),
+        1 => (delimiter, 0..1100_u64, rate).prop_map(Some),
     ];
     (scenarios(), bad, policies, ways, records).prop_map(
         |(mut scenario, bad, policy, ways, records)| {
