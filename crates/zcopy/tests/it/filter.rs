@@ -179,7 +179,7 @@ fn lines_that_are_made_longer_arrive_whole() {
     }
 }
 
-/// Control-D ends one run of the filter. What is typed after it is another source.
+/// Control-D ends one run of the filter. Bytes that are typed later are another source.
 #[test]
 fn a_terminal_is_filtered_line_by_line_until_its_end() {
     let (user, screen) = terminal();

@@ -73,7 +73,7 @@ fn always_and_auto_share_a_whole_file_and_never_does_not() {
                 _ => first_allowed(&CLONED),
             };
             assert_eq!(report.strategy(), expected, "{what}\n{report}");
-            // The file system may share blocks in copy_file_range too.
+            // The file system may share blocks in `copy_file_range` too.
             let shares = matches!(expected, Strategy::Reflink | Strategy::CopyFileRange);
             assert_eq!((cursor(&source), cursor(&sink)), (LEN as u64, LEN as u64));
             assert_same(&contents(&sink), &bytes, &what);

@@ -25,7 +25,7 @@ pub(super) struct BadDisk {
     root: Root,
 }
 
-/// Bytes with words of which none has ever been returned before.
+/// New bytes: none of their words has been returned before.
 pub(super) fn words(len: usize) -> Vec<u8> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let n = len.div_ceil(8) as u64;

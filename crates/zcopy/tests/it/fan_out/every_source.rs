@@ -208,8 +208,8 @@ fn assert_arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks
     }
 }
 
-/// Asserts that each sink was served by the expected strategy, or by what takes its place where a
-/// filter refuses a call.
+/// Asserts that each sink was served by the expected strategy, or by its replacement if a filter
+/// refuses a call.
 fn assert_strategies(
     from: SourceKind,
     kinds: &[Kind],

@@ -202,7 +202,7 @@ fn stable_bytes_do_not_change_in_the_pipe() {
 
 #[test]
 fn drop_behind_leaves_no_pages() {
-    // Whole pages: `fincore` does not see the last one of a file that ends in the middle of it.
+    // Whole pages: `fincore` does not count a partial last page.
     const LEN: usize = (12 << 20) + (12 << 10);
     let (true, Some(dir)) = (has_program("fincore"), Fs::Ext4.dir()) else {
         return;

@@ -17,7 +17,7 @@ use crate::refused::is_allowed;
 /// The place of the urgent byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Urgent {
-    /// Read by itself, with `MSG_OOB`.
+    /// Outside the stream: only `MSG_OOB` reads it.
     Apart,
     /// Among the other bytes (`SO_OOBINLINE`).
     Inline,

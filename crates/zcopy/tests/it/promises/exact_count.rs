@@ -124,7 +124,7 @@ fn promise_1_a_connection_that_is_reset_is_counted_to_the_byte() {
 }
 
 fn closed_during_a_call(to: SinkKind, sink: impl Fn(usize) -> OwnedFd) {
-    // More than the kernel buffers.
+    // More than the buffers of the kernel hold.
     let bytes = pattern(24 << 20);
     for from in [
         SourceKind::Regular(Fs::Tmpfs),

@@ -126,7 +126,7 @@ fn promise_8_stable_offloads_bytes_that_cannot_change() {
 /// The kernel copies into a file, so that no page is shared.
 #[test]
 fn promise_8_between_files_nothing_is_shared_in_the_page_cache() {
-    // More than the plan reads and writes.
+    // Longer than a transfer that the plan reads and writes.
     const LEN: usize = 300_000;
     let source = crate::files::file(&vec![b'a'; LEN]);
     for strategy in every_strategy() {
