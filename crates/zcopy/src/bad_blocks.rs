@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::buffer::FULL;
+use crate::buffer::DEFAULT_CAPACITY;
 use crate::options::SkipErrors;
 use crate::report::BadRange;
 use crate::sys::Errno;
@@ -190,7 +190,7 @@ impl<'a> BadBlocks<'a> {
     pub(crate) fn could_read(&mut self) {
         self.in_a_row = 0;
         self.scan = match self.scan {
-            Scan::Reading(bound) if bound < FULL as u64 / 2 => Scan::Reading(bound * 2),
+            Scan::Reading(bound) if bound < DEFAULT_CAPACITY as u64 / 2 => Scan::Reading(bound * 2),
             _ => Scan::None,
         };
     }

@@ -4,15 +4,18 @@ use std::ops::Range;
 
 /// The largest capacity in bytes. GNU coreutils measured it as the best block over eleven machines;
 /// a larger block does not fit into the second-level cache (`ioblksize.h`).
-pub(crate) const FULL: usize = 256 << 10;
+pub(crate) const DEFAULT_CAPACITY: usize = 256 << 10;
 
 /// The first capacity in bytes of a transfer of unknown length. It is enough for one message or a
 /// small file, and less than the size from which the allocator asks the kernel for memory.
-pub(crate) const SMALL: usize = 32 << 10;
+pub(crate) const FIRST_CAPACITY: usize = 32 << 10;
 
-/// The smallest allocation in bytes, for a read that probably finds the end. Zeroing [`SMALL`]
+/// The smallest allocation in bytes, for a read that probably finds the end. Zeroing [`FIRST_CAPACITY`]
 /// bytes for such a read took as long as two system calls.
-pub(crate) const LEAST: usize = 4096;
+pub(crate) const MIN_CAPACITY: usize = 4096;
+
+/// A length in bytes that fits into one datagram of every address family.
+pub(crate) const SAFE_DATAGRAM: usize = 32 << 10;
 
 /// The alignment in bytes of memory, lengths and positions that `O_DIRECT` accepts on every disk: a
 /// page. Most disks accept 512 bytes.
@@ -51,7 +54,7 @@ pub(crate) struct Buffer {
 
 impl Default for Buffer {
     fn default() -> Self {
-        Self::with_max_capacity(FULL)
+        Self::with_max_capacity(DEFAULT_CAPACITY)
     }
 }
 
@@ -102,7 +105,7 @@ impl Buffer {
     pub(crate) fn reserve(&mut self, len: usize, alignment: Alignment) {
         let len = len.min(self.max_capacity);
         let capacity = match self.capacity {
-            0 => len.max(LEAST).min(self.max_capacity),
+            0 => len.max(MIN_CAPACITY).min(self.max_capacity),
             capacity if capacity < len => self.max_capacity,
             _ => return,
         };

@@ -70,7 +70,7 @@ pub(crate) fn unclassifiable(side: Side, error: CallError) -> RunError {
 /// room for an unknown part of a write, and the user may stop it in the middle of one. Returns
 /// `None` if no second descriptor is needed, or if the terminal cannot be opened: without `/proc`,
 /// or if another user owns it.
-pub(crate) fn reopen<K: Kernel>(
+pub(crate) fn reopen_terminal<K: Kernel>(
     kernel: &K,
     fd: BorrowedFd<'_>,
     info: &mut FdInfo,
@@ -78,7 +78,7 @@ pub(crate) fn reopen<K: Kernel>(
     options: &Options,
 ) -> Option<OwnedFd> {
     let may_sleep = options.tick.is_none() && !options.watch_readers;
-    if may_sleep || info.nonblocking || !info.can_be_opened_again {
+    if may_sleep || info.nonblocking || !info.can_be_reopened {
         return None;
     }
     let access = match side {

@@ -18,11 +18,11 @@ use crate::report::{Attempt, Ended, Report};
 use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Blocking, Errno, Kernel, PollFd};
-use crate::wait::{Awaited, State};
+use crate::wait::{Awaited, PollState};
 
 /// How many times in a row an endpoint may poll as ready and then block, before the engine blames
 /// the strategy. Another process that uses the same pipe can cause a few such wake-ups.
-pub(crate) const MAX_SPURIOUS_WAKEUPS: u32 = 8;
+pub(crate) const MAX_TIMES_BLOCKED: u32 = 8;
 
 /// How long to sleep between two tries of the last remaining strategy when it blocks on descriptors
 /// that poll as ready.
@@ -40,7 +40,7 @@ pub(crate) struct Context<'a, K> {
     /// The record of each strategy, in the order of first use.
     pub(crate) attempts: Vec<Attempt>,
     /// How many times in a row an endpoint polled as ready and then blocked.
-    pub(crate) spurious_wakeups: u32,
+    pub(crate) times_blocked: u32,
     /// The endpoints of the last [`Wait`](crate::wait::Wait), with its result.
     pub(crate) awaited: Vec<Awaited<'a>>,
     /// The array for `poll(2)`, kept to avoid allocations.
@@ -65,7 +65,7 @@ impl<'a, K: Kernel> Context<'a, K> {
             bytes: 0,
             total,
             attempts: Vec::with_capacity(Strategy::PAIRWISE.len()),
-            spurious_wakeups: 0,
+            times_blocked: 0,
             awaited: Vec::new(),
             polled: Vec::new(),
             grown_source: None,
@@ -175,9 +175,9 @@ impl<'a, K: Kernel> Context<'a, K> {
 
     /// Counts a step that blocked. Returns how long to sleep before the next poll if endpoints keep
     /// polling as ready and then block.
-    pub(crate) fn count_spurious_wakeup(&mut self) -> Option<Duration> {
-        self.spurious_wakeups += 1;
-        (self.spurious_wakeups > MAX_SPURIOUS_WAKEUPS).then_some(RETRY_DELAY)
+    pub(crate) fn count_blocked(&mut self) -> Option<Duration> {
+        self.times_blocked += 1;
+        (self.times_blocked > MAX_TIMES_BLOCKED).then_some(RETRY_DELAY)
     }
 
     /// Adds an endpoint to those that are waited for. With ticks it leaves out an endpoint that
@@ -227,7 +227,7 @@ impl<'a, K: Kernel> Context<'a, K> {
             return Ok(());
         }
         let mut awaited = self.awaited.drain(..);
-        match awaited.find(|awaited| awaited.state == State::TimedOut) {
+        match awaited.find(|awaited| awaited.state == PollState::TimedOut) {
             Some(awaited) => Err(timed_out(awaited.side)),
             None => Ok(()),
         }

@@ -87,12 +87,12 @@ impl<'a> CopyState<'a> {
 
     /// Sets the sizes of the buffer and of the private pipe that the caller asks for. The buffer is
     /// never smaller than a message, packet or record of the source.
-    pub(crate) fn sized(self, options: &Options) -> Self {
+    pub(crate) fn with_sizes(self, options: &Options) -> Self {
         let Some(size) = options.buffer_size else {
             return self;
         };
         let least = match self.source.info.kind {
-            Kind::Datagram => buffer::FULL,
+            Kind::Datagram => buffer::DEFAULT_CAPACITY,
             // A packet must fit behind the bytes that wait for a whole block.
             Kind::Pipe if self.sink.info.direct => 2 * pipe::LARGEST_PACKET,
             Kind::Pipe => pipe::LARGEST_PACKET,
@@ -148,7 +148,7 @@ impl<'a> CopyState<'a> {
     }
 
     /// Returns whether the next step takes bytes from the source.
-    pub(crate) fn wants_more(&self) -> bool {
+    pub(crate) fn needs_input(&self) -> bool {
         let is_short = self.batch.is_some_and(|batch| batch.is_short);
         is_short && self.in_pipe() == 0 || self.in_flight() == 0
     }
@@ -162,7 +162,7 @@ impl<'a> CopyState<'a> {
 impl StepBudget {
     /// Returns whether the engine polls the sink between a read and a write. It does not poll the
     /// sink before the read: the end of the source must not wait for a sink that is full.
-    pub(crate) fn waits_between(&self, state: &CopyState<'_>) -> bool {
+    pub(crate) fn polls_before_write(&self, state: &CopyState<'_>) -> bool {
         self.blocking == Blocking::Nonblocking && state.sink.info.can_block()
     }
 

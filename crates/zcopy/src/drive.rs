@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::sys::{Errno, Kernel, PollFd};
-use crate::wait::{Awaited, Interest, Readiness, State, Until, Wait};
+use crate::wait::{Awaited, Interest, PollState, Readiness, Until, Wait};
 
 /// Runs an engine to its end, and returns the report.
 pub(crate) fn run<'a, E: Engine<'a>>(engine: &mut E) -> Result<Report, Error> {
@@ -30,7 +30,7 @@ fn drive<'a, E: Engine<'a>>(engine: &mut E) -> Result<Ended, RunError> {
                 let Context { pacer, kernel, .. } = engine.context();
                 pacer.observe(kernel, &progress)
             }
-            Flow::NextStrategy => ControlFlow::Continue(()),
+            Flow::Again => ControlFlow::Continue(()),
             Flow::Wait(Wait::Time(time)) => {
                 let progress = engine.progress(Some(Side::Neither));
                 sleep(engine.context(), time, &progress)
@@ -100,7 +100,7 @@ fn pending_side(awaited: &[Awaited<'_>]) -> Option<Side> {
 
 /// Returns true if enough endpoints are ready, or if one is broken.
 fn is_over(awaited: &[Awaited<'_>], until: Until) -> bool {
-    let is_polled = |awaited: &Awaited<'_>| matches!(awaited.state, State::Polled(_));
+    let is_polled = |awaited: &Awaited<'_>| matches!(awaited.state, PollState::Polled(_));
     let mut wanted = awaited.iter().filter(|a| a.interest == Interest::Ready);
     let is_ready = match until {
         Until::EachReady => wanted.all(is_polled),
@@ -157,7 +157,7 @@ fn poll<K: Kernel>(
     for (awaited, polled) in pending.zip(&context.polled) {
         let events = polled.revents();
         if !events.is_empty() {
-            awaited.state = State::Polled(events);
+            awaited.state = PollState::Polled(events);
         }
     }
     Ok(Wakeup::Poll)
@@ -175,7 +175,7 @@ fn mark_timed_out<K: Kernel>(context: &mut Context<'_, K>) -> bool {
             .deadline
             .is_some_and(|deadline| deadline <= context.kernel.now())
         {
-            awaited.state = State::TimedOut;
+            awaited.state = PollState::TimedOut;
             has_expired = true;
         }
     }

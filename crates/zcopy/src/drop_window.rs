@@ -113,7 +113,7 @@ impl DropWindow {
                 .position()
                 .map(|position| position + endpoint.reserved());
             let found = kernel.seek(endpoint.fd, SeekFrom::Current(0));
-            self.is_lost = endpoint.is_shared() || found.ok() != expected;
+            self.is_lost = endpoint.cursor_was_moved() || found.ok() != expected;
         }
         !self.is_lost
     }

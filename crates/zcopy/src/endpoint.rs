@@ -13,7 +13,7 @@ use crate::sys::{
 
 mod reservation;
 
-pub(crate) use reservation::MOST_READ_BACK;
+pub(crate) use reservation::MAX_READ_BACK;
 
 /// The source or the sink of a transfer.
 #[derive(Clone, Debug)]
@@ -30,9 +30,9 @@ pub(crate) struct Endpoint<'fd> {
     /// which it has not moved yet.
     reserved: u64,
     /// Whether another process or thread has moved the cursor.
-    is_shared: bool,
+    cursor_was_moved: bool,
     /// How many bytes may be reserved before the next statfs(2). `None` if free space is ignored.
-    room: Option<u64>,
+    free_space: Option<u64>,
     /// The time-out of a blocking socket. [`Duration::MAX`] if it has none, `None` until it is
     /// first needed.
     time_out: Option<Duration>,
@@ -69,8 +69,8 @@ impl<'fd> Endpoint<'fd> {
             },
             position: offset.or(cursor),
             reserved: 0,
-            is_shared: false,
-            room: Some(info.free.map_or(0, reservation::room_in)),
+            cursor_was_moved: false,
+            free_space: Some(info.free.map_or(0, reservation::reservable)),
             time_out: None,
             is_never_ready: None,
         }
@@ -78,7 +78,7 @@ impl<'fd> Endpoint<'fd> {
 
     /// Returns the descriptor and the offset to pass to a call: `None` if the call uses the cursor.
     #[inline]
-    pub(crate) fn at(&self) -> FdAt<'fd> {
+    pub(crate) fn fd_at(&self) -> FdAt<'fd> {
         let names_offset = self.positioning == Positioning::Offset || self.reserved > 0;
         (self.fd, self.position.filter(|_| names_offset))
     }
@@ -90,8 +90,8 @@ impl<'fd> Endpoint<'fd> {
 
     /// Returns the position of the next byte. Reads the cursor if the position is not known. Not
     /// for an endpoint that appends.
-    pub(crate) fn place<K: Kernel>(&self, kernel: &K) -> Result<u64> {
-        match self.at().1 {
+    pub(crate) fn current_position<K: Kernel>(&self, kernel: &K) -> Result<u64> {
+        match self.fd_at().1 {
             Some(offset) => Ok(offset),
             None => kernel.seek(self.fd, SeekFrom::Current(0)),
         }
@@ -142,7 +142,7 @@ impl<'fd> Endpoint<'fd> {
     ///
     /// A stream socket that polls as writable has a third of its buffer free
     /// (`sk_stream_is_writeable`), so that a quarter fits.
-    pub(crate) fn prompt_len<K: Kernel>(&self, kernel: &K, blocking: Blocking) -> u64 {
+    pub(crate) fn nonblocking_len<K: Kernel>(&self, kernel: &K, blocking: Blocking) -> u64 {
         if blocking == Blocking::MaySleep || self.info.kind != Kind::Stream {
             return u64::MAX;
         }
@@ -179,7 +179,7 @@ impl<'fd> Endpoint<'fd> {
 
     /// Whether it is in blocking mode. Reads the flags, because [`FdInfo::of`] does not for a
     /// socket.
-    pub(crate) fn blocks<K: Kernel>(&mut self, kernel: &K) -> bool {
+    pub(crate) fn is_blocking<K: Kernel>(&mut self, kernel: &K) -> bool {
         if !self.info.nonblocking {
             let flags = kernel.status_flags(self.fd);
             self.info.nonblocking = flags.is_ok_and(|flags| flags.contains(OFlags::NONBLOCK));
@@ -222,7 +222,7 @@ impl<'fd> Endpoint<'fd> {
             known
         } else {
             let found = kernel.socket_timeout(self.fd, side).ok().flatten();
-            let found = found.filter(|_| self.blocks(kernel));
+            let found = found.filter(|_| self.is_blocking(kernel));
             *self.time_out.insert(found.unwrap_or(Duration::MAX))
         };
         (time_out < Duration::MAX).then_some(time_out)

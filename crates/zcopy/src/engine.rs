@@ -56,7 +56,7 @@ pub(crate) enum Flow {
     Continue,
     /// The sink received nothing: bytes wait in the buffer or private pipe, or another strategy has
     /// its turn. The driver takes the next step without a call to the observer.
-    NextStrategy,
+    Again,
     Wait(Wait),
     Ended(Ended),
 }

@@ -35,7 +35,7 @@ pub(crate) struct FdInfo {
     pub(crate) direct: bool,
     /// Whether opening this terminal again opens the same one. Opening `/dev/ptmx` creates a new
     /// terminal, and `/dev/tty` may be a different one by now.
-    pub(crate) can_be_opened_again: bool,
+    pub(crate) can_be_reopened: bool,
     /// The position of the cursor, once fully classified.
     pub(crate) cursor: Option<u64>,
     pub(crate) file_system: FileSystem,
@@ -119,7 +119,7 @@ impl FdInfo {
             append: false,
             nonblocking: false,
             direct: false,
-            can_be_opened_again: false,
+            can_be_reopened: false,
             cursor: None,
             file_system: FileSystem::Unknown,
             free: None,
@@ -190,7 +190,7 @@ impl FdInfo {
         info.direct = flags.contains(OFlags::DIRECT) && info.is_seekable();
         if info.kind == Kind::Terminal {
             let major = rustix::fs::major(status.names_device);
-            info.can_be_opened_again = !matches!(major, OLD_MASTERS | NO_TERMINAL_OF_ITS_OWN);
+            info.can_be_reopened = !matches!(major, OLD_MASTERS | NO_TERMINAL_OF_ITS_OWN);
         }
         if info.kind == Kind::Regular && status.size > 0 {
             info.size = Some(status.size);
@@ -287,7 +287,7 @@ impl FdInfo {
     /// part of a packet, and leaves the rest there.
     pub(crate) fn least_read(&self) -> usize {
         match self.kind {
-            Kind::Datagram => buffer::FULL,
+            Kind::Datagram => buffer::DEFAULT_CAPACITY,
             Kind::Other => RECORD,
             _ => 0,
         }

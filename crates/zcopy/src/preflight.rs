@@ -126,7 +126,7 @@ mod tests {
             append: false,
             nonblocking: false,
             direct: false,
-            can_be_opened_again: false,
+            can_be_reopened: false,
             cursor: Some(cursor),
             file_system: FileSystem::Ext4,
             free: None,

@@ -45,7 +45,7 @@ impl Reopened {
         source: &mut Endpoint<'_>,
         room: &mut [u8],
     ) -> Result<usize> {
-        let position = source.place(kernel)?;
+        let position = source.current_position(kernel)?;
         let granularity = self.granularity(kernel, source);
         let to_block = granularity - position % granularity;
         let room = match usize::try_from(to_block) {
@@ -54,7 +54,7 @@ impl Reopened {
         };
         self.open(kernel, source, OFlags::RDONLY)?;
         read_reserved(kernel, source, room, |source, position, room| {
-            self.look(kernel, source, position, room)
+            self.read_at(kernel, source, position, room)
         })
     }
 
@@ -63,7 +63,7 @@ impl Reopened {
     /// # Errors
     ///
     /// Those of [`Reopened::read`].
-    pub(crate) fn look<K: Kernel>(
+    pub(crate) fn read_at<K: Kernel>(
         &mut self,
         kernel: &K,
         source: &Endpoint<'_>,
@@ -86,7 +86,7 @@ impl Reopened {
         room: &mut [u8],
     ) -> Result<usize> {
         read_reserved(kernel, source, room, |source, position, room| {
-            self.look_at_pages(kernel, source, position, room)
+            self.read_pages_at(kernel, source, position, room)
         })
     }
 
@@ -108,7 +108,7 @@ impl Reopened {
     ///
     /// # References
     /// - [posix_fadvise(2)](https://man7.org/linux/man-pages/man2/posix_fadvise.2.html)
-    pub(crate) fn look_at_pages<K: Kernel>(
+    pub(crate) fn read_pages_at<K: Kernel>(
         &mut self,
         kernel: &K,
         source: &Endpoint<'_>,
@@ -148,7 +148,7 @@ impl Reopened {
         if sink.has_lost_position() {
             return Err(Errno::SPIPE);
         }
-        let position = sink.place(kernel)?;
+        let position = sink.current_position(kernel)?;
         kernel.write(own, Some(position), &bytes[..len], Blocking::MaySleep)
     }
 
@@ -227,7 +227,7 @@ fn read_reserved<K: Kernel>(
     let mut len = source.reserve_to_read(kernel, room.len() as u64)? as usize;
     if len == 0 && source.info.kind == Kind::Block {
         // No bytes can be reserved beyond the end of a disk.
-        let position = source.place(kernel)?;
+        let position = source.current_position(kernel)?;
         return read(source, position, room);
     }
     if len == 0 {
@@ -238,11 +238,11 @@ fn read_reserved<K: Kernel>(
     if source.has_lost_position() {
         return Err(Errno::SPIPE);
     }
-    let position = source.place(kernel)?;
+    let position = source.current_position(kernel)?;
     let result = read(source, position, &mut room[..len]);
     match result {
         // A read is short at the end of the file, before a bad block, or after a signal.
-        Ok(n) => source.give_back_after(kernel, n as u64)?,
+        Ok(n) => source.unreserve_after(kernel, n as u64)?,
         Err(_) => {
             source.release(kernel);
         }

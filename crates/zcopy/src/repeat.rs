@@ -261,7 +261,7 @@ impl<'a> Repeat<'a> {
     pub(crate) fn run_with<K: Kernel>(self, kernel: K, sink: BorrowedFd<'_>) -> Result<Report> {
         let prepared = prepare(&kernel, self.pattern, sink, &self.options);
         let (mut info, plan) = prepared.map_err(RunError::before_anything_moved)?;
-        let own = classify::reopen(&kernel, sink, &mut info, Side::Sink, &self.options);
+        let own = classify::reopen_terminal(&kernel, sink, &mut info, Side::Sink, &self.options);
         let sink = Endpoint::new(own.as_ref().map_or(sink, AsFd::as_fd), info, None);
         let (options, observer) = (self.options, self.observer);
         let mut engine = RepeatEngine::new(kernel, self.pattern, sink, plan, options, observer);

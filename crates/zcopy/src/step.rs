@@ -3,7 +3,7 @@
 //! Each file in `step/` makes one system call and documents its errnos in a table. The third column
 //! of each table uses these terms:
 //!
-//! - **repeated**: the step returns [`Step::Interrupted`]. The engine takes it again, unless the
+//! - **repeated**: the step returns [`Step::Repeat`]. The engine takes it again, unless the
 //!   caller has asked it to stop.
 //! - **waits**: the step returns [`Step::Blocked`]. The engine polls that side and takes the step
 //!   again.
@@ -48,12 +48,12 @@ pub(crate) enum Step {
     Eof,
     /// The next message is longer than the limit allows. All of it stays in the source or in the
     /// buffer.
-    Limit,
+    MessageTooLong,
     /// This side is not ready. [`Side::Neither`] if the call does not say which side it is.
     Blocked(Side),
     /// A signal interrupted the call, or a failed read has to be repeated with another length or
     /// position. Nothing moved.
-    Interrupted,
+    Repeat,
     /// The strategy cannot serve this pair. The call moved nothing, and bytes in flight stay there.
     Unsupported(Cause),
 }

@@ -416,8 +416,9 @@ impl<'a> Transfer<'a> {
         let prepared =
             classify::prepare_classified(&kernel, source_fd, sink_fd, source, sink, options);
         let (mut source, mut sink, plan) = prepared.map_err(RunError::before_anything_moved)?;
-        let own_source = classify::reopen(&kernel, source_fd, &mut source, Side::Source, options);
-        let own_sink = classify::reopen(&kernel, sink_fd, &mut sink, Side::Sink, options);
+        let own_source =
+            classify::reopen_terminal(&kernel, source_fd, &mut source, Side::Source, options);
+        let own_sink = classify::reopen_terminal(&kernel, sink_fd, &mut sink, Side::Sink, options);
         let source_fd = own_source.as_ref().map_or(source_fd, AsFd::as_fd);
         let sink_fd = own_sink.as_ref().map_or(sink_fd, AsFd::as_fd);
         let source = Endpoint::new(source_fd, source, options.source_offset);

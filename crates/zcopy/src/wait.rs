@@ -45,7 +45,7 @@ pub(crate) struct Awaited<'fd> {
     pub(crate) interest: Interest,
     /// When the socket's own time-out expires, on the kernel's clock.
     pub(crate) deadline: Option<Duration>,
-    pub(crate) state: State,
+    pub(crate) state: PollState,
 }
 
 /// The event that an engine waits for at an endpoint.
@@ -59,7 +59,7 @@ pub(crate) enum Interest {
 
 /// The result of a wait for one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum PollState {
     Pending,
     /// The flags that `poll(2)` returned. `POLLERR` and `POLLHUP` count as ready: the next call
     /// returns the error.
@@ -87,12 +87,12 @@ impl<'fd> Awaited<'fd> {
             index: 0,
             interest: Interest::Ready,
             deadline,
-            state: State::Pending,
+            state: PollState::Pending,
         }
     }
 
     /// Sets the index of the sink.
-    pub(crate) fn at(self, index: usize) -> Self {
+    pub(crate) fn for_sink(self, index: usize) -> Self {
         Self { index, ..self }
     }
 
@@ -105,7 +105,7 @@ impl<'fd> Awaited<'fd> {
     }
 
     pub(crate) fn is_pending(&self) -> bool {
-        self.state == State::Pending
+        self.state == PollState::Pending
     }
 
     /// Returns the events for `poll(2)`.

@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 
 use super::Pieces::{Divisible, Whole};
 use super::{BadBlocks, IN_A_ROW, Next, Probed};
-use crate::buffer::FULL;
+use crate::buffer::DEFAULT_CAPACITY;
 use crate::options::SkipErrors;
 use crate::sys::Errno;
 
@@ -42,7 +42,7 @@ fn reads_behind_a_bad_block_double_in_length_until_they_fill_the_buffer() {
     );
     assert_eq!(skip_piece(&mut bad, 0, END), GRANULARITY);
     let mut bound = GRANULARITY;
-    while bound < FULL as u64 {
+    while bound < DEFAULT_CAPACITY as u64 {
         assert_eq!(bad.next(), Next::Read(bound));
         bad.could_read();
         bound *= 2;

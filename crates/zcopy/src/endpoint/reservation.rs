@@ -15,11 +15,11 @@ use crate::fd_info::Kind;
 use crate::sys::{Blocking, Errno, Kernel, Result, SeekFrom, retried};
 
 /// The number of free bytes of a file system that are never reserved.
-const SPARE_ROOM: u64 = 16 << 20;
+const SPARE_SPACE: u64 = 16 << 20;
 
 /// The most bytes of a reservation that are read, if it cannot be given back. One step between
 /// files reserves no more than this, except over a hole.
-pub(crate) const MOST_READ_BACK: u64 = 64 << 20;
+pub(crate) const MAX_READ_BACK: u64 = 64 << 20;
 
 impl Endpoint<'_> {
     /// Whether the bytes move at the cursor of a file, so that calls must pass the offset of a
@@ -36,8 +36,8 @@ impl Endpoint<'_> {
 
     /// Whether another process or thread has moved the cursor. From then on `read(2)` and
     /// `write(2)` are exact, while a reservation that cannot be filled would leave a gap.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.is_shared
+    pub(crate) fn cursor_was_moved(&self) -> bool {
+        self.cursor_was_moved
     }
 
     /// The number of bytes that are reserved and not moved yet.
@@ -46,13 +46,13 @@ impl Endpoint<'_> {
     }
 
     /// Reserves up to `len` bytes of a source. Returns how many bytes the next call may read at
-    /// [`Endpoint::at`]: 0 at the end of the file.
+    /// [`Endpoint::fd_at`]: 0 at the end of the file.
     ///
     /// Uses the rest of the last reservation first. An endpoint without a cursor needs no
     /// reservation.
     ///
     /// Reserves nothing beyond the end of the file, unless another process or thread moves the
-    /// cursor, too. Then it gives back at once what lies beyond the end.
+    /// cursor, too. Then it moves the cursor back at once over the bytes beyond the end.
     ///
     /// # Errors
     ///
@@ -72,11 +72,11 @@ impl Endpoint<'_> {
         if self.has_lost_position() {
             return Ok(len);
         }
-        if self.is_shared
+        if self.cursor_was_moved
             && let Some(position) = self.position
         {
             let held = self.clamp_to_eof_from(kernel, position, self.reserved)?;
-            self.give_back(kernel, self.reserved - held)?;
+            self.unreserve(kernel, self.reserved - held)?;
         }
         Ok(self.reserved)
     }
@@ -103,12 +103,12 @@ impl Endpoint<'_> {
     }
 
     /// Ignores the free space of the sink's file system from now on.
-    pub(crate) fn ignore_room(&mut self) {
-        self.room = None;
+    pub(crate) fn ignore_free_space(&mut self) {
+        self.free_space = None;
     }
 
     /// Reserves up to `len` bytes of a sink for data. Returns how many bytes the next call may
-    /// write at [`Endpoint::at`].
+    /// write at [`Endpoint::fd_at`].
     ///
     /// If the disk fills up, the range cannot be filled, and stays a gap once another process or
     /// thread has moved the cursor. So this reserves at most a quarter of the free space, and
@@ -124,12 +124,12 @@ impl Endpoint<'_> {
     ) -> std::result::Result<u64, Cause> {
         let is_file = self.info.kind == Kind::Regular;
         let is_asked = is_file && self.goes_by_cursor() && self.reserved == 0;
-        let len = match self.room {
+        let len = match self.free_space {
             Some(room) if is_asked && room < len => {
                 let status = kernel.file_system(self.fd).ok();
                 let free = status.and_then(|status| status.free);
-                let room = free.map_or(u64::MAX, room_in);
-                self.room = Some(room);
+                let room = free.map_or(u64::MAX, reservable);
+                self.free_space = Some(room);
                 len.min(room)
             }
             _ => len,
@@ -139,13 +139,13 @@ impl Endpoint<'_> {
         }
         let len = self.reserve_in_place(kernel, len)?;
         if is_asked {
-            self.room = self.room.map(|room| room.saturating_sub(len));
+            self.free_space = self.free_space.map(|room| room.saturating_sub(len));
         }
         Ok(len)
     }
 
     /// Reserves `len` bytes of a sink that need no free space, for a clone or a hole. Returns how
-    /// many bytes the next call may write at [`Endpoint::at`]: fewer if a part of the last
+    /// many bytes the next call may write at [`Endpoint::fd_at`]: fewer if a part of the last
     /// reservation is left.
     ///
     /// # Errors
@@ -173,8 +173,8 @@ impl Endpoint<'_> {
     }
 
     /// Moves the cursor over `len` bytes, which belong to this transfer from then on. They may lie
-    /// beyond the end of a source: the caller must [give back](Endpoint::give_back) what a read
-    /// does not return.
+    /// beyond the end of a source: the caller must
+    /// [unreserve](Endpoint::unreserve) what a read does not return.
     ///
     /// If the file has no cursor that can be moved, reserves nothing, and
     /// [`Endpoint::has_lost_position`] is true from then on.
@@ -194,7 +194,7 @@ impl Endpoint<'_> {
             end => end?,
         };
         let start = end.saturating_sub(len);
-        self.is_shared |= self.position.is_some_and(|expected| expected != start);
+        self.cursor_was_moved |= self.position.is_some_and(|expected| expected != start);
         self.position = Some(start);
         self.reserved = len;
         Ok(())
@@ -207,7 +207,7 @@ impl Endpoint<'_> {
     /// too.
     fn clamp_to_eof_from<K: Kernel>(&mut self, kernel: &K, position: u64, len: u64) -> Result<u64> {
         let known = self.info.size.unwrap_or(0);
-        if position < known && !self.is_shared {
+        if position < known && !self.cursor_was_moved {
             return Ok(len.min(known - position));
         }
         // The size may have changed.
@@ -219,7 +219,8 @@ impl Endpoint<'_> {
         Ok(held.map_or(len, |held| len.min(held)))
     }
 
-    /// Gives back the last `n` bytes of the reservation, which lie beyond the end of the source.
+    /// Moves the cursor back over the last `n` reserved bytes, which lie beyond the end of the
+    /// source.
     ///
     /// # Errors
     ///
@@ -230,7 +231,7 @@ impl Endpoint<'_> {
     /// The cursor moves back by `n` wherever others have moved it, because relative moves commute.
     /// If two readers reserve beyond the end, and both give back what does not exist, the cursor is
     /// at the end of the file.
-    pub(crate) fn give_back<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
+    pub(crate) fn unreserve<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
         let n = n.min(self.reserved);
         if n > 0 {
             let step = i64::try_from(n).map_err(|_| Errno::OVERFLOW)?;
@@ -240,15 +241,15 @@ impl Endpoint<'_> {
         Ok(())
     }
 
-    /// Gives back the reservation of a source at whose end a call has arrived.
+    /// Ends the reservation of a source after a call that reported its end.
     ///
-    /// If another process or thread has moved the cursor, gives back only what lies beyond the end.
-    /// The bytes within the file stay reserved for a later read.
+    /// If another process or thread has moved the cursor, only the bytes beyond the end of the file
+    /// are unreserved; those before it stay reserved for a later read.
     ///
     /// # Errors
     ///
     /// Every errno of `lseek(2)` or `fstat(2)`.
-    pub(crate) fn give_back_rest<K: Kernel>(&mut self, kernel: &K) -> Result<()> {
+    pub(crate) fn unreserve_beyond_eof<K: Kernel>(&mut self, kernel: &K) -> Result<()> {
         if self.release(kernel) {
             return Ok(());
         }
@@ -256,34 +257,35 @@ impl Endpoint<'_> {
             Some(position) => self.clamp_to_eof_from(kernel, position, self.reserved)?,
             None => 0,
         };
-        self.give_back(kernel, self.reserved - held)
+        self.unreserve(kernel, self.reserved - held)
     }
 
-    /// Gives back the reservation of a source after the next `n` bytes, which a read has returned.
-    /// The caller then calls [`Endpoint::advance`].
+    /// Unreserves the bytes behind the next `n`, which a read has returned, as
+    /// [`Endpoint::unreserve_beyond_eof`] does. The caller then calls [`Endpoint::advance`].
     ///
     /// # Errors
     ///
-    /// Those of [`Endpoint::give_back_rest`].
-    pub(crate) fn give_back_after<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
+    /// Those of [`Endpoint::unreserve_beyond_eof`].
+    pub(crate) fn unreserve_after<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
         let n = n.min(self.reserved);
         self.advance(n);
-        let given_back = self.give_back_rest(kernel);
+        let given_back = self.unreserve_beyond_eof(kernel);
         self.position = self.position.map(|position| position - n);
         self.reserved += n;
         given_back
     }
 
-    /// Gives back the whole reservation of a source at whose end a read has arrived.
+    /// Ends the whole reservation of a source after a read that returned 0, wherever another process
+    /// has moved the cursor.
     ///
     /// # Errors
     ///
     /// Every errno of `lseek(2)`.
-    pub(crate) fn give_back_all<K: Kernel>(&mut self, kernel: &K) -> Result<()> {
+    pub(crate) fn unreserve_all<K: Kernel>(&mut self, kernel: &K) -> Result<()> {
         if self.release(kernel) {
             return Ok(());
         }
-        self.give_back(kernel, self.reserved)
+        self.unreserve(kernel, self.reserved)
     }
 
     /// Moves the position over `n` bytes that no call moves, as after a clone or over a hole.
@@ -332,7 +334,7 @@ impl Endpoint<'_> {
         let seek = |step| kernel.seek(self.fd, SeekFrom::Current(step)).ok();
         let expected = self.position.map(|position| position + self.reserved);
         if expected.is_some() && seek(0) != expected {
-            self.is_shared = true;
+            self.cursor_was_moved = true;
             return false;
         }
         let Some(found) = seek(-step) else {
@@ -340,7 +342,7 @@ impl Endpoint<'_> {
         };
         if expected.is_some_and(|expected| found != expected - back) {
             seek(step);
-            self.is_shared = true;
+            self.cursor_was_moved = true;
             return false;
         }
         self.position = self.position.map(|_| found);
@@ -348,8 +350,8 @@ impl Endpoint<'_> {
         true
     }
 
-    /// Moves the position back over `bytes`, which were read and not used, and gives back the
-    /// reservation. Returns false where [`Endpoint::rewind`] does.
+    /// Moves the position back over `bytes`, which were read and not used, and over all reserved
+    /// bytes. Returns false where [`Endpoint::rewind`] does.
     ///
     /// If the position is not known, compares `bytes` with the file's contents before the cursor,
     /// and moves only if they are equal: the next reader then gets these bytes again, and no others
@@ -371,16 +373,16 @@ impl Endpoint<'_> {
         self.read_at(kernel, start, bytes.len()) == bytes
     }
 
-    /// Gives back the reservation. Returns false if another process or thread has moved the cursor
-    /// meanwhile. Then the range stays taken, and is a gap in a sink.
+    /// Moves the cursor back over all reserved bytes. Returns false if another process or thread
+    /// has moved the cursor meanwhile: the range then stays reserved, and is a gap in a sink.
     pub(crate) fn release<K: Kernel>(&mut self, kernel: &K) -> bool {
         self.reserved == 0 || self.rewind(kernel, 0)
     }
 
-    /// Reads the reservation of a source, which cannot be given back. Reads at most
-    /// [`MOST_READ_BACK`] bytes of a longer hole, and the rest stays taken.
+    /// Reads the reservation of a source, which the cursor cannot be moved back over. Reads at
+    /// most [`MAX_READ_BACK`] bytes of a longer hole, and the rest stays taken.
     pub(crate) fn read_reserved<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
-        let len = self.reserved.min(MOST_READ_BACK) as usize;
+        let len = self.reserved.min(MAX_READ_BACK) as usize;
         let bytes = match self.position {
             Some(position) => self.read_at(kernel, position, len),
             None => Vec::new(),
@@ -414,8 +416,8 @@ impl Endpoint<'_> {
 }
 
 /// Returns how many of `free` bytes may be reserved. Others may fill the disk at the same time.
-pub(super) fn room_in(free: u64) -> u64 {
-    free.saturating_sub(SPARE_ROOM) / 4
+pub(super) fn reservable(free: u64) -> u64 {
+    free.saturating_sub(SPARE_SPACE) / 4
 }
 
 /// Reads at an unaligned offset of a file that is open with `O_DIRECT`, by reading the whole blocks

@@ -103,11 +103,11 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             .zip(plan.sinks())
             .map(|(mut sink, plan)| {
                 if options.strategy.is_some() {
-                    sink.ignore_room();
+                    sink.ignore_free_space();
                 }
                 let drop_window = drop_window(&sink);
                 // The sink is served from the backlog, so its clone of the source is never read.
-                let state = CopyState::new(source.clone(), sink).sized(&options);
+                let state = CopyState::new(source.clone(), sink).with_sizes(&options);
                 SinkState::new(state, plan.strategy(), drop_window)
             })
             .collect();
@@ -119,7 +119,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             source_drop_window: drop_window(&source),
             backlog: Backlog {
                 storage,
-                state: CopyState::new(source, written_to).sized(&options),
+                state: CopyState::new(source, written_to).with_sizes(&options),
                 head: 0,
                 surplus: Vec::new(),
             },
@@ -154,7 +154,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         };
         // Nothing is in flight between two rounds.
         if self.backlog.storage == Storage::Pipe
-            && self.backlog.state.source.is_shared()
+            && self.backlog.state.source.cursor_was_moved()
             && self.context.options.strategy.is_none()
         {
             self.give_up_tee(Some(Cause::SharedCursor))?;
@@ -211,7 +211,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
     }
 
     /// Passes what every sink has accepted to the page cache, the rate limiter and the inspector.
-    fn moved(&mut self) -> Result<(), RunError> {
+    fn process_accepted(&mut self) -> Result<(), RunError> {
         if let Some(drop_window) = &mut self.source_drop_window {
             drop_window.advance_read(&self.context.kernel, &self.backlog.state.source);
         }
@@ -225,12 +225,12 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         let delivered = self.context.bytes;
         self.context.pacer.spend(delivered - self.charged);
         self.charged = delivered;
-        self.release();
+        self.drop_delivered();
         Ok(())
     }
 
     /// Drops bytes from the buffer that all sinks have, counts their records, and inspects them.
-    fn release(&mut self) {
+    fn drop_delivered(&mut self) {
         let buffered = self
             .live()
             .filter(|(_, sink)| sink.served_by == Strategy::Buffered);
@@ -241,7 +241,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             // Without a sink, all bytes that the last one lacks are returned to the caller.
             self.delivered()
         };
-        let released = self.backlog.release(position);
+        let released = self.backlog.drop_before(position);
         self.records.accepted(released);
         if let Some(inspect) = self.inspect.as_mut().filter(|_| !released.is_empty()) {
             inspect(released);
@@ -342,7 +342,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
         }
         let flow = self.take_step()?;
         if flow == Flow::Continue {
-            self.moved()?;
+            self.process_accepted()?;
         }
         Ok(flow)
     }
@@ -355,8 +355,8 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
         // This comes first because it may still detach a sink.
         let cleanup = self.finish_sinks();
         self.count();
-        self.release();
-        let undelivered = self.hand_back(self.context.bytes);
+        self.drop_delivered();
+        let undelivered = self.return_undelivered(self.context.bytes);
         self.finish_source();
         let source = self.backlog.state.source.info;
         let spliced = self.sinks.iter().filter(|sink| sink.has_spliced);

@@ -52,7 +52,7 @@ impl FilterState {
     pub(crate) fn new() -> Self {
         Self {
             input_buffer: read_ahead::input_buffer(),
-            output_buffer: Buffer::with_capacity(buffer::FULL),
+            output_buffer: Buffer::with_capacity(buffer::DEFAULT_CAPACITY),
             wants_more: true,
             may_grow: true,
             has_processor: OnceCell::new(),
@@ -82,7 +82,7 @@ impl FilterState {
         };
         let room = self.input_buffer.spare_mut(len);
         let (end, reopened) = (&mut source.endpoint, &mut source.reopened);
-        let step = buffered::draw(kernel, end, reopened, room, Blocking::MaySleep)?;
+        let step = buffered::read_once(kernel, end, reopened, room, Blocking::MaySleep)?;
         if let Step::Moved(n) = step {
             self.input_buffer.fill(n as usize);
         }
@@ -202,7 +202,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
             Step::Eof => return Ok(Flow::Ended(Ended::Eof)),
             _ => return Ok(Flow::Continue),
         }
-        self.context.spurious_wakeups = 0;
+        self.context.times_blocked = 0;
         let will_be_long = source.endpoint.info.size.is_some_and(|n| n > plan::SMALL);
         let is_long = will_be_long || source.bytes >= plan::SMALL;
         let sink = std::iter::once(&self.sink);
@@ -260,15 +260,16 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
     fn write(&mut self) -> Result<Flow, RunError> {
         let keeps_messages = |source: &Source<'_>| source.endpoint.info.kind == Kind::Datagram;
         let longest = match self.sink.info.kind {
-            // A datagram of this length is allowed in every address family.
-            Kind::Datagram if !self.source.as_ref().is_some_and(keeps_messages) => buffer::SMALL,
+            Kind::Datagram if !self.source.as_ref().is_some_and(keeps_messages) => {
+                buffer::SAFE_DATAGRAM
+            }
             _ => usize::MAX,
         };
         self.context.attempt(Strategy::Buffered).calls += 1;
         let bytes = self.state.output_buffer.pending();
         let bytes = &bytes[..bytes.len().min(longest)];
         let (sink, reopened) = (&mut self.sink, &mut self.sink_reopened);
-        match buffered::pour(
+        match buffered::write_once(
             &self.context.kernel,
             sink,
             reopened,
@@ -279,7 +280,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
                 self.state.output_buffer.consume(n as usize);
                 self.context.bytes += n;
                 self.context.credit(Strategy::Buffered, 0, n);
-                self.context.spurious_wakeups = 0;
+                self.context.times_blocked = 0;
                 Ok(Flow::Continue)
             }
             Step::Blocked(_) => self.blocked(Side::Sink),
@@ -296,7 +297,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         if endpoint.has_timed_out(&self.context.kernel, side, Blocking::MaySleep) {
             return Err(timed_out(side).into());
         }
-        let delay = self.context.count_spurious_wakeup();
+        let delay = self.context.count_blocked();
         self.context.await_ready(side, endpoint);
         Ok(Flow::Wait(Wait::until_each_ready(delay)))
     }
@@ -304,7 +305,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
     /// Stops the reading thread, and rewinds the source over the bytes that the filter has not
     /// seen: those that the thread has read, and, if the sink has failed, the pending ones. If the
     /// source cannot be rewound, these bytes stay in the filter state.
-    fn give_back(&mut self) {
+    fn rewind_unseen(&mut self) {
         let unseen = self
             .read_ahead
             .take()
@@ -369,7 +370,7 @@ impl<'a, K: Kernel, R: Filter> Engine<'a> for FilterEngine<'a, '_, K, R> {
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
-        self.give_back();
+        self.rewind_unseen();
         self.sink.release(&self.context.kernel);
         let closed = self.sink_reopened.close(&self.context.kernel);
         // The first error is the one that is reported.

@@ -80,7 +80,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         callbacks: Callbacks<'a>,
     ) -> Self {
         if plan::requested(&options).is_some() {
-            sink.ignore_room();
+            sink.ignore_free_space();
         }
         let remaining = plan::remaining(&source.info, &options);
         let is_worth_searching = match sink.info.kind {
@@ -132,7 +132,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
                 records: Records::new(&kernel, options.records),
                 inspect: callbacks.inspect,
                 ..CopyState::new(source, sink)
-                    .sized(&options)
+                    .with_sizes(&options)
                     .with_block_batch()
             },
             context: Context::new(
@@ -197,16 +197,16 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
                 self.count_moved(n)
             }
             Ok(Step::Filled) => {
-                self.context.spurious_wakeups = 0;
+                self.context.times_blocked = 0;
                 self.source_has_answered = true;
-                Ok(Flow::NextStrategy)
+                Ok(Flow::Again)
             }
-            Ok(Step::Interrupted) => Ok(Flow::Continue),
+            Ok(Step::Repeat) => Ok(Flow::Continue),
             Ok(Step::Blocked(side)) => {
                 self.source_has_answered |= side != Side::Sink;
                 self.blocked(side)
             }
-            Ok(Step::Limit) => Ok(Flow::Ended(Ended::Limit)),
+            Ok(Step::MessageTooLong) => Ok(Flow::Ended(Ended::Limit)),
             Ok(Step::Eof) => {
                 self.credit_confirmation();
                 self.end_of_file(strategy)
@@ -216,7 +216,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
                 let has_moved = attempt.has_moved();
                 if has_moved || is_requested || self.is_final(strategy, &error) {
                     if self.skip_bad_block(strategy, &error) {
-                        return Ok(Flow::NextStrategy);
+                        return Ok(Flow::Again);
                     }
                     self.context.attempt(strategy).cause = Some(error.cause);
                     return Err(self.resolve_side(error).into());
@@ -249,7 +249,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
 
     /// Returns whether another process or thread moves a cursor that this transfer uses.
     fn shares_a_cursor(&self) -> bool {
-        self.state.source.is_shared() || self.state.sink.is_shared()
+        self.state.source.cursor_was_moved() || self.state.sink.cursor_was_moved()
     }
 
     /// Returns the strategy for this step: read and write during the warm-up and for bytes that
@@ -273,7 +273,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         self.context.bytes += n;
         self.state.bad.delivered = self.context.bytes;
         if n > 0 {
-            self.context.spurious_wakeups = 0;
+            self.context.times_blocked = 0;
             self.source_has_answered = true;
             self.sync_data()?;
             if self.phase == Phase::Confirming {
@@ -311,7 +311,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     fn step_len(&self, max: u64) -> u64 {
         let context = &self.context;
         let sink = &self.state.sink;
-        let max = max.min(sink.prompt_len(&context.kernel, context.blocking()));
+        let max = max.min(sink.nonblocking_len(&context.kernel, context.blocking()));
         let mut attempts = context.attempts.iter();
         // The first read after an offload most often finds the end, and needs no large buffer.
         let is_first_read = self.strategy == Strategy::Buffered
@@ -319,7 +319,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             && self.state.in_flight() == 0
             && attempts.all(|attempt| attempt.strategy != Strategy::Buffered);
         if is_first_read {
-            return max.min(buffer::LEAST as u64);
+            return max.min(buffer::MIN_CAPACITY as u64);
         }
         max
     }
@@ -373,22 +373,22 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
     fn fill_reserved(&mut self) -> Result<(), RunError> {
         let reserved = self.state.sink.reserved();
         let end = self.context.bytes + reserved.min(self.state.in_flight());
-        while self.context.bytes < end && !self.state.wants_more()
+        while self.context.bytes < end && !self.state.needs_input()
             || self.state.sink.reserved() > 0 && !self.state.sink.release(&self.context.kernel)
         {
             let state = |engine: &Self| (engine.state.calls, engine.strategy, engine.phase);
             let before = state(self);
             match self.take_step(reserved, reserved)? {
                 Flow::Continue => {}
-                Flow::NextStrategy if before != state(self) => {}
-                Flow::NextStrategy | Flow::Wait(_) | Flow::Ended(_) => break,
+                Flow::Again if before != state(self) => {}
+                Flow::Again | Flow::Wait(_) | Flow::Ended(_) => break,
             }
         }
         Ok(())
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
-        let mut undelivered = self.hand_back();
+        let mut undelivered = self.return_undelivered();
         // The pipe holds references to pages of the source's page cache, which `finish_cache`
         // drops.
         self.state.pipe = None;

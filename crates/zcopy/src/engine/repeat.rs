@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::buffer;
 use crate::call_error::{CallError, Cause};
-use crate::context::{Context, MAX_SPURIOUS_WAKEUPS, conclude, refused, timed_out};
+use crate::context::{Context, MAX_TIMES_BLOCKED, conclude, refused, timed_out};
 use crate::endpoint::Endpoint;
 use crate::engine::{Engine, Flow};
 use crate::error::{Error, RunError};
@@ -60,7 +60,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         observer: Option<Observer<'a>>,
     ) -> Self {
         if options.strategy.is_some() {
-            sink.ignore_room();
+            sink.ignore_free_space();
         }
         Self {
             reopened: Reopened::default(),
@@ -89,7 +89,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         if let Ok(Step::Moved(n)) = step {
             self.context.credit(strategy, calls, n);
             self.context.bytes += n;
-            self.context.spurious_wakeups = 0;
+            self.context.times_blocked = 0;
             self.context.pacer.spend(n);
             return Ok(Flow::Continue);
         }
@@ -144,8 +144,8 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
                 }
             }
         };
-        let max = max.min(self.sink.prompt_len(&self.context.kernel, blocking));
-        pattern_pipe.pour(&self.context.kernel, &mut self.sink, max, blocking, calls)
+        let max = max.min(self.sink.nonblocking_len(&self.context.kernel, blocking));
+        pattern_pipe.splice_to(&self.context.kernel, &mut self.sink, max, blocking, calls)
     }
 
     /// Writes from the buffer, beginning at the next byte of the pattern.
@@ -158,15 +158,14 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
             _ => self.repetitions.len(),
         };
         let longest = match self.sink.info.kind {
-            // A datagram of 32 KiB is allowed in every address family.
-            Kind::Datagram => buffer::SMALL,
+            Kind::Datagram => buffer::SAFE_DATAGRAM,
             _ if is_warming_up => EMPTY_PIPE,
-            _ => buffer::FULL,
+            _ => buffer::DEFAULT_CAPACITY,
         };
         let len = ((end - phase).min(longest) as u64).min(max) as usize;
         let pending = &self.repetitions[phase..phase + len];
         let (sink, reopened) = (&mut self.sink, &mut self.reopened);
-        buffered::pour(&self.context.kernel, sink, reopened, pending, blocking)
+        buffered::write_once(&self.context.kernel, sink, reopened, pending, blocking)
     }
 
     /// Continues by writing. Drops the private pipe, whose bytes the buffer holds as well.
@@ -177,7 +176,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         }
         self.pattern_pipe = None;
         self.strategy = Strategy::Buffered;
-        self.context.spurious_wakeups = 0;
+        self.context.times_blocked = 0;
         Ok(())
     }
 
@@ -188,11 +187,11 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         if self.sink.has_timed_out(kernel, Side::Sink, blocking) {
             return Err(timed_out(Side::Sink).into());
         }
-        let delay = self.context.count_spurious_wakeup();
+        let delay = self.context.count_blocked();
         let is_last = self.current() != Strategy::Tee || self.context.options.strategy.is_some();
-        if self.context.spurious_wakeups > MAX_SPURIOUS_WAKEUPS && !is_last {
+        if self.context.times_blocked > MAX_TIMES_BLOCKED && !is_last {
             self.fall_back(Errno::AGAIN.into())?;
-            return Ok(Flow::NextStrategy);
+            return Ok(Flow::Again);
         }
         self.context.await_ready(Side::Sink, &mut self.sink);
         Ok(Flow::Wait(Wait::until_each_ready(delay)))
@@ -250,10 +249,13 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
 
 /// Returns the repetitions for one buffer: no more than `limit` needs, and at least one.
 fn repeated(pattern: &[u8], limit: Option<u64>) -> Cow<'_, [u8]> {
-    let wanted = limit.map_or(buffer::FULL, |limit| {
-        limit.min(buffer::FULL as u64) as usize
+    let wanted = limit.map_or(buffer::DEFAULT_CAPACITY, |limit| {
+        limit.min(buffer::DEFAULT_CAPACITY as u64) as usize
     });
-    let times = wanted.next_multiple_of(pattern.len()).min(buffer::FULL) / pattern.len();
+    let times = wanted
+        .next_multiple_of(pattern.len())
+        .min(buffer::DEFAULT_CAPACITY)
+        / pattern.len();
     match times {
         0 | 1 => Cow::Borrowed(pattern),
         times => Cow::Owned(pattern.repeat(times)),

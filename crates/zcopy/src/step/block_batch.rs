@@ -41,5 +41,5 @@ pub(super) fn position<K: Kernel>(kernel: &K, sink: &Endpoint<'_>) -> sys::Resul
     if sink.info.append {
         return kernel.fstat(sink.fd).map(|status| status.size);
     }
-    sink.place(kernel)
+    sink.current_position(kernel)
 }

@@ -36,7 +36,7 @@
 //! [write(2)](https://man7.org/linux/man-pages/man2/write.2.html). Buffer size: GNU coreutils,
 //! [ioblksize.h](https://git.savannah.gnu.org/cgit/coreutils.git/tree/src/ioblksize.h).
 
-use crate::buffer::{self, Alignment, SMALL};
+use crate::buffer::{self, Alignment, FIRST_CAPACITY};
 use crate::call_error::{CallError, Cause};
 use crate::copy_state::{CopyState, StepBudget};
 use crate::fd_info::Kind;
@@ -52,7 +52,7 @@ mod calls;
 mod packets;
 mod skip;
 
-pub(crate) use calls::{draw, pour, stopped};
+pub(crate) use calls::{read_once, stopped, write_once};
 
 /// Reads once if nothing is ready to be written, and writes once. Never returns
 /// [`Step::Unsupported`].
@@ -80,7 +80,7 @@ pub(super) fn step<K: Kernel>(
             (Some(answer), _) => return Ok(answer),
             (None, _) => {}
         }
-        if budget.waits_between(state) {
+        if budget.polls_before_write(state) {
             return Ok(Step::Filled);
         }
         ready = block_batch::ready(kernel, state, budget)?;
@@ -97,7 +97,7 @@ pub(super) fn step<K: Kernel>(
 
 /// Reads once into the buffer, behind the pending bytes.
 ///
-/// Returns `None` if bytes arrived, and the result of the step otherwise. On [`Step::Limit`] the
+/// Returns `None` if bytes arrived, and the result of the step otherwise. On [`Step::MessageTooLong`] the
 /// next message is longer than the limit allows: it is still in the source, or, if another reader
 /// took the message that was peeked at, in the buffer.
 pub(crate) fn fill<K: Kernel>(
@@ -115,7 +115,7 @@ pub(crate) fn fill<K: Kernel>(
             Ok(len) if len > state.buffer.max_capacity() => {
                 return Err(CallError::new("recv", Side::Source, Errno::MSGSIZE));
             }
-            Ok(len) if len as u64 > budget.remaining => return Ok(Some(Step::Limit)),
+            Ok(len) if len as u64 > budget.remaining => return Ok(Some(Step::MessageTooLong)),
             Ok(_) => state.buffer.reserve(usize::MAX, Alignment::CacheLine),
             Err(errno) => return stopped("recv", Side::Source, errno).map(Some),
         }
@@ -129,7 +129,7 @@ pub(crate) fn fill<K: Kernel>(
         match skip::prepare_read(kernel, state, len)? {
             Prepared::Read(len) => len,
             Prepared::Filled => return Ok(None),
-            Prepared::Again => return Ok(Some(Step::Interrupted)),
+            Prepared::Again => return Ok(Some(Step::Repeat)),
         }
     };
     state.calls += 1;
@@ -168,7 +168,7 @@ pub(crate) fn fill<K: Kernel>(
             let is_message = state.source.info.kind == Kind::Datagram;
             if is_message && n as u64 > budget.remaining {
                 // Another reader took the message that was peeked at, and this one is longer.
-                return Ok(Some(Step::Limit));
+                return Ok(Some(Step::MessageTooLong));
             }
             Ok(None)
         }
@@ -192,7 +192,7 @@ fn reserve_room<K: Kernel>(
         None if source.kind == Kind::Pipe => pipe::DEFAULT_CAPACITY as u64 + 1,
         // One byte more than the file, so that its end does not look like a full buffer.
         Some(size) => size.saturating_add(1).max(in_pipe),
-        None => in_pipe.max(SMALL as u64),
+        None => in_pipe.max(FIRST_CAPACITY as u64),
     };
     let len = budget.max.min(expected).max(least as u64);
     let len = len.max(packets::packet_room(kernel, state));
@@ -211,8 +211,7 @@ fn len_to_read(state: &CopyState<'_>, budget: &StepBudget, least: usize) -> usiz
     let pending = state.buffer.pending().len() as u64;
     let len = match (state.source.info.kind, state.sink.info.kind) {
         (Kind::Datagram, _) => state.buffer.max_capacity(),
-        // 32 KiB fit into one datagram of every address family.
-        (_, Kind::Datagram) => budget.len(state, SMALL as u64),
+        (_, Kind::Datagram) => budget.len(state, buffer::SAFE_DATAGRAM as u64),
         _ => budget.len(state, state.buffer.max_capacity() as u64),
     };
     // The pending bytes count towards the limit too.
@@ -242,7 +241,7 @@ fn drain<K: Kernel>(
     let pending = match state.records.admit(pending, framing) {
         Admission::Bytes(n) => &pending[..n],
         Admission::Later => return Ok(Step::Filled),
-        Admission::Never => return Ok(Step::Limit),
+        Admission::Never => return Ok(Step::MessageTooLong),
     };
     let pending = match sparse::leading_run(pending, &state.holes, &state.sink) {
         Run::Zeros(n) => {
@@ -261,7 +260,7 @@ fn drain<K: Kernel>(
     };
     state.calls += 1;
     let (sink, reopened) = (&mut state.sink, &mut state.sink_reopened);
-    let step = pour(kernel, sink, reopened, pending, blocking)?;
+    let step = write_once(kernel, sink, reopened, pending, blocking)?;
     if let Step::Moved(n) = step {
         state.inspect_zeros(u64::MAX);
         let bytes = state.buffer.consume(n as usize);

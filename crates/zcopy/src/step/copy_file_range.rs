@@ -40,7 +40,7 @@ use crate::step::{self, Step};
 use crate::sys::{Errno, Kernel};
 
 /// The longest call in bytes: it cannot be watched or stopped while it runs.
-const BOUND: u64 = 64 << 20;
+const MAX_CALL: u64 = 64 << 20;
 
 /// Copies up to 64 MiB with one call.
 pub(super) fn step<K: Kernel>(
@@ -48,12 +48,12 @@ pub(super) fn step<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
-    let len = budget.len(state, BOUND);
+    let len = budget.len(state, MAX_CALL);
     let copied = step::move_reserved(kernel, state, len, |state, len| {
-        kernel.copy_file_range(state.source.at(), state.sink.at(), len)
+        kernel.copy_file_range(state.source.fd_at(), state.sink.fd_at(), len)
     });
     copied.or_else(|errno| match errno {
-        Errno::INTR => Ok(Step::Interrupted),
+        Errno::INTR => Ok(Step::Repeat),
         Errno::XDEV
         | Errno::INVAL
         | Errno::OPNOTSUPP

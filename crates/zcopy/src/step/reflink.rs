@@ -38,7 +38,7 @@ use crate::sys::{Errno, Kernel};
 
 /// The longest range in bytes: a clone takes time for each extent. Only a whole file is cloned at
 /// once.
-const BOUND: u64 = 64 << 20;
+const MAX_CALL: u64 = 64 << 20;
 
 /// The block size in bytes of a file system that does not report one. The kernel refuses a range
 /// with `EINVAL` if the real block is larger.
@@ -51,7 +51,7 @@ pub(super) fn step<K: Kernel>(
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
     clone(kernel, state, budget).or_else(|error| match error.cause {
-        Cause::Errno(Errno::INTR) => Ok(Step::Interrupted),
+        Cause::Errno(Errno::INTR) => Ok(Step::Repeat),
         Cause::Errno(
             Errno::OPNOTSUPP
             | Errno::NOTTY
@@ -91,7 +91,7 @@ fn clone<K: Kernel>(
         kernel.clone_file(source, sink).map_err(refused)?;
         size_of_sink()?
     } else {
-        let max = budget.max.min(BOUND);
+        let max = budget.max.min(MAX_CALL);
         let block = state.source.info.block_size.unwrap_or(BLOCK).max(1);
         let len = if left <= max { left } else { max - max % block };
         if len == 0 {

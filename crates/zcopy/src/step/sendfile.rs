@@ -36,7 +36,7 @@ use crate::step::{self, Step, splice};
 use crate::sys::{Errno, Kernel};
 
 /// The longest call in bytes, see the kernel notes.
-const BOUND: u64 = 4 << 20;
+const MAX_CALL: u64 = 4 << 20;
 
 /// Sends up to 4 MiB with one call.
 pub(super) fn step<K: Kernel>(
@@ -47,9 +47,9 @@ pub(super) fn step<K: Kernel>(
     if state.sink.info.is_seekable() {
         return Ok(Step::Unsupported(Errno::SPIPE.into()));
     }
-    let len = budget.len(state, BOUND);
+    let len = budget.len(state, MAX_CALL);
     let sent = step::move_reserved(kernel, state, len, |state, len| {
-        kernel.sendfile(state.sink.fd, state.source.at(), len)
+        kernel.sendfile(state.sink.fd, state.source.fd_at(), len)
     });
     sent.or_else(|errno| splice::failed("sendfile", Side::Sink, Side::Neither, errno))
 }

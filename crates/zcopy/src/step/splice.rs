@@ -41,7 +41,7 @@ use crate::sys::{Blocking, Errno, Kernel, SpliceFlags};
 
 /// The longest call in bytes. A pipe of an unprivileged user holds no more in full pages; a pipe
 /// whose slots span several pages may.
-const BOUND: u64 = 4 << 20;
+const MAX_CALL: u64 = 4 << 20;
 
 /// Splices up to 4 MiB with one call.
 pub(super) fn step<K: Kernel>(
@@ -53,9 +53,9 @@ pub(super) fn step<K: Kernel>(
         return Ok(Step::Unsupported(Errno::SPIPE.into()));
     }
     let flags = flags(budget.blocking);
-    let len = budget.len(state, BOUND);
+    let len = budget.len(state, MAX_CALL);
     let spliced = step::move_reserved(kernel, state, len, |state, len| {
-        kernel.splice(state.source.at(), state.sink.at(), len, flags)
+        kernel.splice(state.source.fd_at(), state.sink.fd_at(), len, flags)
     });
     spliced.or_else(|errno| {
         let (blocked, failing) = (blocked_side(state), failing_side(state, errno));
@@ -101,7 +101,7 @@ pub(super) fn failed(
     errno: Errno,
 ) -> Result<Step, CallError> {
     match errno {
-        Errno::INTR => Ok(Step::Interrupted),
+        Errno::INTR => Ok(Step::Repeat),
         Errno::AGAIN => Ok(Step::Blocked(blocked)),
         Errno::INVAL
         | Errno::NOSYS

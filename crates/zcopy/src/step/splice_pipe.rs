@@ -58,7 +58,7 @@ pub(super) fn step<K: Kernel>(
         if let Some(answer) = fill(kernel, state, budget)? {
             return Ok(answer);
         }
-        if budget.waits_between(state) {
+        if budget.polls_before_write(state) {
             return Ok(Step::Filled);
         }
     }
@@ -90,7 +90,7 @@ pub(super) fn fill_pipe<K: Kernel>(
     let len = budget.len(state, pipe.capacity as u64);
     let reserved = state.source.reserve_to_read(kernel, len as u64);
     let taken = step::take_reserved(state, reserved.map_err(Cause::from), |state, len| {
-        kernel.splice(state.source.at(), (pipe.writer(), None), len, flags)
+        kernel.splice(state.source.fd_at(), (pipe.writer(), None), len, flags)
     });
     let taken = taken.or_else(|errno| failed("splice", Side::Source, Side::Source, errno));
     if let Ok(Step::Moved(n)) = taken {
@@ -127,7 +127,7 @@ pub(crate) fn drain<K: Kernel>(
         len -= len % granularity;
     }
     state.calls += 1;
-    let step = pour(kernel, pipe.reader(), &mut state.sink, len, budget.blocking);
+    let step = splice_out(kernel, pipe.reader(), &mut state.sink, len, budget.blocking);
     if let Ok(Step::Moved(n)) = step {
         pipe.in_flight -= n;
     }
@@ -136,7 +136,7 @@ pub(crate) fn drain<K: Kernel>(
 
 /// Splices up to `len` bytes from this pipe into a reserved range of the sink. The pipe must hold
 /// these bytes.
-pub(crate) fn pour<K: Kernel>(
+pub(crate) fn splice_out<K: Kernel>(
     kernel: &K,
     pipe: BorrowedFd<'_>,
     sink: &mut Endpoint<'_>,
@@ -150,7 +150,7 @@ pub(crate) fn pour<K: Kernel>(
         }
         Err(cause) => return Ok(Step::Unsupported(cause)),
     };
-    match kernel.splice((pipe, None), sink.at(), len, flags(blocking)) {
+    match kernel.splice((pipe, None), sink.fd_at(), len, flags(blocking)) {
         Ok(0) => Ok(Step::Unsupported(Cause::WriteZero)),
         Ok(n) => {
             sink.advance(n as u64);

@@ -30,7 +30,7 @@ use crate::step::splice::{failed, flags};
 use crate::sys::{Blocking, Kernel};
 
 /// Shares up to `len` bytes at the head of one pipe with another pipe.
-pub(crate) fn share<K: Kernel>(
+pub(crate) fn duplicate<K: Kernel>(
     kernel: &K,
     source: BorrowedFd<'_>,
     sink: BorrowedFd<'_>,

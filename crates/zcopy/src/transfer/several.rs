@@ -208,7 +208,8 @@ impl<'a> Transfer<'a> {
     pub(super) fn fan_out<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
         let (mut source, mut sinks, plan) = self.prepare_several(&kernel)?;
         let options = self.options;
-        let reopen = |fd, info: &mut _, side| classify::reopen(&kernel, fd, info, side, &options);
+        let reopen =
+            |fd, info: &mut _, side| classify::reopen_terminal(&kernel, fd, info, side, &options);
         let own_source = reopen(self.source, &mut source, Side::Source);
         let own_sinks: Vec<_> = zip(self.sinks(), &mut sinks)
             .map(|(fd, info)| reopen(fd, info, Side::Sink))

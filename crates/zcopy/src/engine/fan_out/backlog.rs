@@ -71,7 +71,7 @@ impl<'a> Backlog<'a> {
     ) -> Result<Option<Step>, CallError> {
         let step = splice_pipe::fill(kernel, &mut self.state, &budget(max, max, blocking))?;
         if step == Some(Step::Eof) {
-            let rest = self.state.source.give_back_rest(kernel);
+            let rest = self.state.source.unreserve_beyond_eof(kernel);
             rest.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
         }
         Ok(step)
@@ -91,7 +91,7 @@ impl<'a> Backlog<'a> {
             return Ok(Some(Step::Blocked(Side::Source)));
         }
         let room = self.state.pipe.as_ref().map_or(0, |pipe| pipe.capacity);
-        let max = max.min(room.min(buffer::SMALL) as u64);
+        let max = max.min(room.min(buffer::FIRST_CAPACITY) as u64);
         if let Some(step) =
             buffered::fill(kernel, &mut self.state, &budget(max, max.max(1), blocking))?
         {
@@ -104,7 +104,7 @@ impl<'a> Backlog<'a> {
             ..
         } = &mut self.state
         else {
-            return Ok(Some(Step::Interrupted));
+            return Ok(Some(Step::Repeat));
         };
         while !buffer.is_empty() {
             *calls += 1;
@@ -140,7 +140,7 @@ impl<'a> Backlog<'a> {
     ) -> Result<Step, CallError> {
         self.state.calls += 1;
         match self.pipe() {
-            Some(pipe) => tee::share(kernel, pipe, sink, len, blocking),
+            Some(pipe) => tee::duplicate(kernel, pipe, sink, len, blocking),
             None => Ok(Step::Moved(0)),
         }
     }
@@ -157,7 +157,7 @@ impl<'a> Backlog<'a> {
         let Some(pipe) = self.pipe() else {
             return Ok(Step::Moved(0));
         };
-        let step = splice_pipe::pour(kernel, pipe, sink, len, blocking)?;
+        let step = splice_pipe::splice_out(kernel, pipe, sink, len, blocking)?;
         if let Step::Moved(n) = step {
             self.head += n;
             if let Some(pipe) = &mut self.state.pipe {
@@ -189,7 +189,7 @@ impl<'a> Backlog<'a> {
                 self.state.buffer.truncate(remaining as usize);
                 self.head -= surplus;
             }
-        } else if step == Some(Step::Limit) {
+        } else if step == Some(Step::MessageTooLong) {
             // Another reader took the message that was measured, and this one does not fit.
             self.surplus = self.state.buffer.take_pending();
         }
@@ -197,7 +197,7 @@ impl<'a> Backlog<'a> {
     }
 
     /// Drops the bytes before this position from the buffer, and returns them.
-    pub(crate) fn release(&mut self, position: u64) -> &[u8] {
+    pub(crate) fn drop_before(&mut self, position: u64) -> &[u8] {
         let n = position.min(self.head).saturating_sub(self.buffered_from());
         self.state.buffer.consume(n as usize)
     }

@@ -36,7 +36,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let calls = self.calls() - before;
         if calls > 0 {
             self.credit_calls(self.strategy(), calls);
-            self.moved()?;
+            self.process_accepted()?;
         }
         Ok(())
     }
@@ -50,7 +50,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     }
 
     /// Seeks the source back over the bytes that not every sink has. Returns them if that fails.
-    pub(super) fn hand_back(&mut self, delivered: u64) -> Vec<u8> {
+    pub(super) fn return_undelivered(&mut self, delivered: u64) -> Vec<u8> {
         let consumed = self.backlog.consumed();
         let missing = consumed.saturating_sub(delivered);
         let mut surplus = std::mem::take(&mut self.backlog.surplus);

@@ -44,7 +44,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             match self.backlog.fill_pipe(&self.context.kernel, max, blocking) {
                 Ok(None) => {
                     self.round_end = Some(self.backlog.consumed());
-                    self.context.spurious_wakeups = 0;
+                    self.context.times_blocked = 0;
                 }
                 Ok(Some(step)) => return self.not_filled(step),
                 Err(error) if self.may_read_instead(&error) => {
@@ -74,7 +74,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
         let has_moved = self.positions() != before;
         if has_moved {
-            self.context.spurious_wakeups = 0;
+            self.context.times_blocked = 0;
         }
         if has_moved || retry == Retry::AtOnce {
             return Ok(Flow::Continue);
@@ -95,9 +95,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         match step {
             Step::Eof if source.kind == Kind::Stream => self.read_past_mark(),
             // The socket polled as readable, and the splice failed with `EAGAIN` all the same.
-            Step::Blocked(_)
-                if source.kind == Kind::Stream && self.context.spurious_wakeups > 0 =>
-            {
+            Step::Blocked(_) if source.kind == Kind::Stream && self.context.times_blocked > 0 => {
                 self.read_past_mark()
             }
             Step::Eof if source.kind != Kind::Pipe => self.confirm_end(),
@@ -116,7 +114,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         {
             None => {
                 self.round_end = Some(self.backlog.consumed());
-                self.context.spurious_wakeups = 0;
+                self.context.times_blocked = 0;
                 Ok(Flow::Continue)
             }
             Some(step) => self.source_step(step),
@@ -144,7 +142,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     fn source_step(&mut self, step: Step) -> Result<Flow, RunError> {
         match step {
             Step::Eof => Ok(Flow::Ended(Ended::Eof)),
-            Step::Limit => Ok(Flow::Ended(Ended::Limit)),
+            Step::MessageTooLong => Ok(Flow::Ended(Ended::Limit)),
             Step::Blocked(_) => {
                 let source = &mut self.backlog.state.source;
                 self.context.check_time_out(Side::Source, source)?;
@@ -187,7 +185,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let step = sink.drain(&self.context.kernel, blocking);
         let is_requested = self.context.options.strategy.is_some();
         if let Ok(Step::Moved(_)) = step
-            && sink.state.sink.is_shared()
+            && sink.state.sink.cursor_was_moved()
             && !is_requested
         {
             sink.drained_by = Strategy::Buffered;
@@ -246,7 +244,11 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         if len == 0 || !sink.is_ready(&self.context.kernel, blocking) {
             return Ok(Retry::WhenReady);
         }
-        let len = len.min(sink.state.sink.prompt_len(&self.context.kernel, blocking));
+        let len = len.min(
+            sink.state
+                .sink
+                .nonblocking_len(&self.context.kernel, blocking),
+        );
         let spliced =
             self.backlog
                 .splice_to(&self.context.kernel, &mut sink.state.sink, len, blocking);
@@ -255,8 +257,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 sink.taken = self.backlog.head;
                 sink.accepted(n);
                 sink.has_spliced = true;
-                let is_shared = sink.state.sink.is_shared();
-                if is_shared && self.context.options.strategy.is_none() {
+                let cursor_was_moved = sink.state.sink.cursor_was_moved();
+                if cursor_was_moved && self.context.options.strategy.is_none() {
                     self.serve_by_writing(index, Cause::SharedCursor)?;
                 }
                 Ok(Retry::WhenReady)

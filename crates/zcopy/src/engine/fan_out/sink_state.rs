@@ -147,7 +147,7 @@ impl<'a> SinkState<'a> {
         kernel: &K,
         blocking: Blocking,
     ) -> Result<Step, CallError> {
-        let max = self.state.sink.prompt_len(kernel, blocking);
+        let max = self.state.sink.nonblocking_len(kernel, blocking);
         let budget = StepBudget {
             max,
             remaining: max,
@@ -176,7 +176,7 @@ impl<'a> SinkState<'a> {
         blocking: Blocking,
     ) -> Result<Step, CallError> {
         let bytes = backlog.buffered_at(self.delivered);
-        let max = self.state.sink.prompt_len(kernel, blocking) as usize;
+        let max = self.state.sink.nonblocking_len(kernel, blocking) as usize;
         let bytes = match self.state.sink.info.kind {
             Kind::Datagram => bytes,
             _ => &bytes[..bytes.len().min(max)],
@@ -187,7 +187,7 @@ impl<'a> SinkState<'a> {
             sink_reopened,
             ..
         } = &mut self.state;
-        let step = buffered::pour(kernel, sink, sink_reopened, bytes, blocking)?;
+        let step = buffered::write_once(kernel, sink, sink_reopened, bytes, blocking)?;
         if let Step::Moved(n) = step {
             self.accepted(n);
             self.taken = self.delivered;

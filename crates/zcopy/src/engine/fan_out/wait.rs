@@ -14,7 +14,7 @@ use crate::pipe;
 use crate::report::Ended;
 use crate::side::Side;
 use crate::sys::{Blocking, Errno, Kernel, PollFd, PollFlags};
-use crate::wait::{Awaited, Interest, Readiness, State, Until, Wait};
+use crate::wait::{Awaited, Interest, PollState, Readiness, Until, Wait};
 
 /// How often to look for a closed reader of a socket that cannot be polled continuously.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -65,7 +65,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     /// Waits for the endpoints that blocked a step.
     pub(super) fn wait_for_blocked(&mut self) -> Wait {
-        let delay = self.context.count_spurious_wakeup();
+        let delay = self.context.count_blocked();
         let since = match self.context.blocking() {
             Blocking::Nonblocking => self.context.kernel.now(),
             Blocking::MaySleep => Duration::ZERO,
@@ -90,7 +90,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         for (index, sink_state) in sinks.filter(|(_, sink)| sink.is_live() && sink.blocked) {
             let (sink, since) = (&mut sink_state.state.sink, sink_state.blocked_since);
             let deadline = self.context.deadline(Side::Sink, sink, since);
-            let awaited = Awaited::ready(sink.fd, Side::Sink, deadline).at(index);
+            let awaited = Awaited::ready(sink.fd, Side::Sink, deadline).for_sink(index);
             self.context.awaited.push(awaited);
         }
         !self.context.awaited.is_empty()
@@ -117,7 +117,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
         let sinks = self.sinks.iter().enumerate();
         let watched = sinks.filter(|(_, sink)| is_watched(sink) && !sink.has_completions);
-        let watched = watched.map(|(index, sink)| Awaited::broken(sink.state.sink.fd).at(index));
+        let watched =
+            watched.map(|(index, sink)| Awaited::broken(sink.state.sink.fd).for_sink(index));
         self.context.awaited.extend(watched);
     }
 
@@ -129,11 +130,11 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         for entry in 0..self.context.awaited.len() {
             let awaited = self.context.awaited[entry];
             match (awaited.interest, awaited.state) {
-                (Interest::Ready, State::Polled(_)) => is_ready = true,
-                (_, State::TimedOut) if awaited.side == Side::Source => {
+                (Interest::Ready, PollState::Polled(_)) => is_ready = true,
+                (_, PollState::TimedOut) if awaited.side == Side::Source => {
                     return Err(timed_out(Side::Source).into());
                 }
-                (_, State::TimedOut) => {
+                (_, PollState::TimedOut) => {
                     self.sink_failed(awaited.index, timed_out(Side::Sink))?;
                 }
                 _ => {}
@@ -144,7 +145,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
         if waiting == Waiting::Blocked {
             // If the slowest sink has failed, the others may have everything now.
-            self.moved()?;
+            self.process_accepted()?;
         }
         Ok(None)
     }
@@ -166,7 +167,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
         for entry in 0..self.context.awaited.len() {
             let awaited = self.context.awaited[entry];
-            if let (Interest::Broken, State::Polled(found)) = (awaited.interest, awaited.state) {
+            if let (Interest::Broken, PollState::Polled(found)) = (awaited.interest, awaited.state)
+            {
                 self.check_reader(awaited.index, found)?;
             }
         }

@@ -114,13 +114,13 @@ fn read_on<K: Kernel>(
         if is_stopped.load(Ordering::Relaxed) {
             return;
         }
-        let mut draw = || {
+        let mut read = || {
             let room = buffer.spare_mut(READ);
-            buffered::draw(kernel, source, &mut reopened, room, Blocking::MaySleep)
+            buffered::read_once(kernel, source, &mut reopened, room, Blocking::MaySleep)
         };
-        let mut step = draw();
-        while step == Ok(Step::Interrupted) {
-            step = draw();
+        let mut step = read();
+        while step == Ok(Step::Repeat) {
+            step = read();
         }
         if let Ok(Step::Moved(n)) = step {
             buffer.fill(n as usize);

@@ -27,7 +27,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             return Err(self.requested_strategy_error(from, cause));
         }
         self.change_to(self.plan.after(from));
-        Ok(Flow::NextStrategy)
+        Ok(Flow::Again)
     }
 
     /// Switches to another strategy, which makes its own reservations. Reserved bytes that cannot
@@ -39,20 +39,20 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
         self.strategy = strategy;
         self.phase = Phase::Main;
-        self.context.spurious_wakeups = 0;
+        self.context.times_blocked = 0;
     }
 
     /// Falls back to read and write because another process or thread moves a cursor.
     pub(super) fn fall_back_to_buffered(&mut self, from: Strategy) -> Flow {
         self.context.attempt(from).cause = Some(Cause::SharedCursor);
         self.change_to(Strategy::Buffered);
-        Flow::NextStrategy
+        Flow::Again
     }
 
     /// Ends the transfer if the strategy proves the end of the source. If not, the source may be a
     /// file that hides its size, or a stream at its urgent mark, and a read decides.
     pub(super) fn end_of_file(&mut self, strategy: Strategy) -> Result<Flow, RunError> {
-        let rest = self.state.source.give_back_rest(&self.context.kernel);
+        let rest = self.state.source.unreserve_beyond_eof(&self.context.kernel);
         rest.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
         self.state.sink.release(&self.context.kernel);
         let source = self.state.source.info.kind;
@@ -62,13 +62,13 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
         if source == Kind::Stream {
             self.phase = Phase::Confirming;
-            return Ok(Flow::NextStrategy);
+            return Ok(Flow::Again);
         }
         if self.context.requested().is_none() {
             self.strategy = Strategy::Buffered;
             self.phase = Phase::Main;
             self.extents = None;
-            return Ok(Flow::NextStrategy);
+            return Ok(Flow::Again);
         }
         match self.peek() {
             Ok(0) => Ok(Flow::Ended(Ended::Eof)),
@@ -85,7 +85,7 @@ impl<K: Kernel> PairEngine<'_, K> {
     fn confirm_end(&mut self, strategy: Strategy) -> Result<Flow, RunError> {
         let limit = self.context.options.limit.unwrap_or(u64::MAX);
         let budget = StepBudget {
-            max: buffer::LEAST as u64,
+            max: buffer::MIN_CAPACITY as u64,
             remaining: limit - self.context.bytes,
             blocking: self.context.blocking(),
         };
@@ -120,7 +120,7 @@ impl<K: Kernel> PairEngine<'_, K> {
     pub(super) fn may_be_at_mark(&self) -> bool {
         self.current_strategy().facts().is_splice
             && self.state.source.info.kind == Kind::Stream
-            && self.state.wants_more()
+            && self.state.needs_input()
     }
 
     /// Returns the error for a requested strategy that the kernel refuses. Once it has moved bytes,

@@ -9,7 +9,7 @@ use crate::sys::Kernel;
 impl<K: Kernel> PairEngine<'_, K> {
     /// Seeks the source back over the bytes that the sink did not accept. Returns them if that
     /// fails.
-    pub(super) fn hand_back(&mut self) -> Vec<u8> {
+    pub(super) fn return_undelivered(&mut self) -> Vec<u8> {
         let is_rewound = match self.state.in_pipe() {
             0 => {
                 let bytes = self.state.buffer.pending();
@@ -52,7 +52,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         self.take_back(missing);
         self.state.records.take_back_zeros(missing);
         if !self.state.source.rewind(&self.context.kernel, missing) {
-            let n_zeros = missing.min(endpoint::MOST_READ_BACK) as usize;
+            let n_zeros = missing.min(endpoint::MAX_READ_BACK) as usize;
             undelivered.splice(0..0, std::iter::repeat_n(0, n_zeros));
         }
         self.state.sink.rewind(&self.context.kernel, missing);

@@ -40,7 +40,7 @@ impl<K: Kernel> PairEngine<'_, K> {
                         return Ok(Some(Step::Filled));
                     }
                 }
-                Err(Errno::INTR) => return Ok(Some(Step::Interrupted)),
+                Err(Errno::INTR) => return Ok(Some(Step::Repeat)),
                 Err(errno) => return Err(CallError::new("lseek", Side::Source, errno)),
             }
         }
@@ -52,7 +52,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         let source = &mut self.state.source;
         let reserved = source.reserve_to_read(&self.context.kernel, len);
         let len = reserved.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
-        if len == 0 || source.is_shared() || source.has_lost_position() {
+        if len == 0 || source.cursor_was_moved() || source.has_lost_position() {
             // The range that is reserved now is not the hole that was found: move it as data.
             self.extents = None;
             return Ok(Step::Moved(0));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{PairEngine, Phase};
 use crate::call_error::{CallError, Cause};
-use crate::context::MAX_SPURIOUS_WAKEUPS;
+use crate::context::MAX_TIMES_BLOCKED;
 use crate::engine::Flow;
 use crate::error::RunError;
 use crate::fd_info::{FdInfo, Kind};
@@ -21,7 +21,7 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// How long to wait, if none may be moved yet.
     pub(super) fn allowance(&mut self, left: u64) -> Result<u64, Duration> {
         let kernel = &self.context.kernel;
-        if self.state.wants_more() {
+        if self.state.needs_input() {
             return self.context.pacer.allow(kernel, left);
         }
         let waiting = self.state.buffer.pending();
@@ -44,7 +44,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             return None;
         }
         let (source, sink) = (&self.state.source.info, &self.state.sink.info);
-        let is_empty = self.state.wants_more();
+        let is_empty = self.state.needs_input();
         // `SPLICE_F_NONBLOCK` covers pipes, and with a private pipe `EAGAIN` says which side it is.
         let can_be_nonblocking =
             |info: &FdInfo| strategy.facts().has_private_pipe && info.kind == Kind::Pipe;
@@ -70,14 +70,14 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// Waits for the side that blocked a step, unless another strategy or a read comes first.
     pub(super) fn blocked(&mut self, side: Side) -> Result<Flow, RunError> {
         self.check_time_out(side)?;
-        let delay = self.context.count_spurious_wakeup();
-        if self.context.spurious_wakeups > 1 && side != Side::Sink && self.may_be_at_mark() {
+        let delay = self.context.count_blocked();
+        if self.context.times_blocked > 1 && side != Side::Sink && self.may_be_at_mark() {
             self.phase = Phase::Confirming;
-            return Ok(Flow::NextStrategy);
+            return Ok(Flow::Again);
         }
         let strategy = self.current_strategy();
         let is_last = strategy.facts().is_last_resort || self.context.requested().is_some();
-        if self.context.spurious_wakeups > MAX_SPURIOUS_WAKEUPS && !is_last {
+        if self.context.times_blocked > MAX_TIMES_BLOCKED && !is_last {
             return self.fall_back(strategy, Cause::Errno(Errno::AGAIN));
         }
         if side != Side::Sink {
@@ -95,14 +95,14 @@ impl<K: Kernel> PairEngine<'_, K> {
         let (source, sink) = (&mut self.state.source, &mut self.state.sink);
         if side != Side::Sink
             && let Err(error) = self.context.check_time_out(Side::Source, source)
-            && (side == Side::Source || sink.blocks(&self.context.kernel))
+            && (side == Side::Source || sink.is_blocking(&self.context.kernel))
         {
             return Err(error);
         }
         // In a direct splice the other side is a pipe, which causes `EAGAIN` if it is non-blocking.
         if side != Side::Source
             && let Err(error) = self.context.check_time_out(Side::Sink, sink)
-            && (side == Side::Sink || source.blocks(&self.context.kernel))
+            && (side == Side::Sink || source.is_blocking(&self.context.kernel))
         {
             return Err(error);
         }

@@ -19,11 +19,11 @@ const SLACK: usize = 320;
 
 /// The most bytes that one call moves to the sink. A slot may hold eight pages, so that the private
 /// pipe holds up to 8 MiB.
-const BOUND: u64 = 4 << 20;
+const MAX_CALL: u64 = 4 << 20;
 
 /// The fewest bytes that one tee(2) shares: a page rounded down to whole repetitions, or one
 /// repetition if that is longer. Sharing fewer would be slower than writing.
-const LEAST: u64 = 4096;
+const MIN_SHARED: u64 = 4096;
 
 /// A pipe that holds as many whole repetitions of the pattern as fit.
 ///
@@ -33,10 +33,10 @@ const LEAST: u64 = 4096;
 #[derive(Debug)]
 pub(super) struct PatternPipe {
     /// Never drained. A part of a repetition may follow the last whole one.
-    pipe: Pipe,
+    pattern: Pipe,
     /// The bytes on their way to the sink. Bytes that stay here at the end are dropped; the
     /// caller's pattern has them, too.
-    private: Pipe,
+    private_pipe: Pipe,
     /// The number of bytes that one tee(2) shares, a multiple of the pattern's length.
     round_len: u64,
     pattern_len: u64,
@@ -67,19 +67,23 @@ impl PatternPipe {
         pattern_len: usize,
     ) -> Result<Self> {
         let slot_bytes = slot_bytes(repetitions, pattern_len);
-        let mut private = match in_fragments(kernel, slot_bytes) {
+        let mut private_pipe = match in_fragments(kernel, slot_bytes) {
             Ok(pipe) => pipe,
             Err(_) => in_pages(kernel, slot_bytes)?,
         };
-        let mut pipe = Pipe::open(kernel, pipe::WANTED)?;
+        let mut pattern = Pipe::open(kernel, pipe::WANTED)?;
         loop {
             // Appends the contents of one pipe to the other, then exchanges them: the contents
             // double.
-            let held = private.in_flight;
-            let (from, to, flags) = (private.reader(), pipe.writer(), SpliceFlags::NONBLOCK);
+            let held = private_pipe.in_flight;
+            let (from, to, flags) = (
+                private_pipe.reader(),
+                pattern.writer(),
+                SpliceFlags::NONBLOCK,
+            );
             match retried(|| kernel.tee(from, to, held as usize, flags)) {
                 Ok(n) => {
-                    pipe.in_flight += n as u64;
+                    pattern.in_flight += n as u64;
                     if (n as u64) < held {
                         break;
                     }
@@ -87,20 +91,20 @@ impl PatternPipe {
                 Err(Errno::AGAIN) => break,
                 Err(errno) => return Err(errno),
             }
-            std::mem::swap(&mut private, &mut pipe);
+            std::mem::swap(&mut private_pipe, &mut pattern);
         }
         // Both start where the pattern starts. After a short tee, the destination may hold less.
-        if pipe.in_flight < private.in_flight {
-            std::mem::swap(&mut private, &mut pipe);
+        if pattern.in_flight < private_pipe.in_flight {
+            std::mem::swap(&mut private_pipe, &mut pattern);
         }
         let pattern_len = pattern_len as u64;
-        let round_len = pipe.in_flight - pipe.in_flight % pattern_len;
+        let round_len = pattern.in_flight - pattern.in_flight % pattern_len;
         if round_len == 0 {
             return Err(Errno::NOBUFS);
         }
         Ok(Self {
-            pipe,
-            private,
+            pattern,
+            private_pipe,
             round_len,
             pattern_len,
         })
@@ -108,12 +112,12 @@ impl PatternPipe {
 
     /// Whether bytes are on their way to the sink.
     pub(super) fn is_under_way(&self) -> bool {
-        self.private.in_flight > 0
+        self.private_pipe.in_flight > 0
     }
 
     /// Moves up to `max` bytes to the sink, and first refills the private pipe if it is empty. Adds
     /// to `calls`.
-    pub(super) fn pour<K: Kernel>(
+    pub(super) fn splice_to<K: Kernel>(
         &mut self,
         kernel: &K,
         sink: &mut Endpoint<'_>,
@@ -123,36 +127,36 @@ impl PatternPipe {
     ) -> std::result::Result<Step, CallError> {
         if !self.is_under_way() {
             *calls += 1;
-            let shared = self.share(kernel);
+            let shared = self.refill(kernel);
             if shared != Step::Filled {
                 return Ok(shared);
             }
         }
         *calls += 1;
-        let len = self.private.in_flight.min(max).min(BOUND);
-        let step = splice_pipe::pour(kernel, self.private.reader(), sink, len, blocking);
+        let len = self.private_pipe.in_flight.min(max).min(MAX_CALL);
+        let step = splice_pipe::splice_out(kernel, self.private_pipe.reader(), sink, len, blocking);
         if let Ok(Step::Moved(n)) = step {
-            self.private.in_flight -= n;
+            self.private_pipe.in_flight -= n;
         }
         step
     }
 
     /// Shares whole repetitions with the empty private pipe.
-    fn share<K: Kernel>(&mut self, kernel: &K) -> Step {
-        let (from, to) = (self.pipe.reader(), self.private.writer());
-        match tee::share(kernel, from, to, self.round_len, Blocking::Nonblocking) {
+    fn refill<K: Kernel>(&mut self, kernel: &K) -> Step {
+        let (from, to) = (self.pattern.reader(), self.private_pipe.writer());
+        match tee::duplicate(kernel, from, to, self.round_len, Blocking::Nonblocking) {
             Ok(Step::Moved(n)) => {
-                self.private.in_flight = n;
+                self.private_pipe.in_flight = n;
                 if n >= self.pattern_len {
                     // A private pipe with fewer slots keeps them, so that later calls share only
                     // what it accepted. A pipe always holds a page, so that a tee of less than a
                     // page says nothing about later ones.
-                    let shared = n.max(LEAST.min(self.round_len));
+                    let shared = n.max(MIN_SHARED.min(self.round_len));
                     self.round_len = shared - shared % self.pattern_len;
                 }
                 Step::Filled
             }
-            Ok(Step::Interrupted) => Step::Interrupted,
+            Ok(Step::Repeat) => Step::Repeat,
             // No other process has these pipes, so that the sink is not the cause of any error
             // here.
             Err(CallError { cause, .. }) | Ok(Step::Unsupported(cause)) => Step::Unsupported(cause),

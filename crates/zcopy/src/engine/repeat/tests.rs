@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use proptest::strategy::Strategy as _;
 
 use crate::Repeat;
-use crate::context::MAX_SPURIOUS_WAKEUPS;
+use crate::context::MAX_TIMES_BLOCKED;
 use crate::error::Error;
 use crate::options::Options;
 use crate::plan;
@@ -365,7 +365,7 @@ fn spurious_wakeups_are_given_up_and_nothing_spins() {
     assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
     let splices = kernel.results(Call::Splice);
     let n_blocked = splices.iter().filter(|n| **n == Err(Errno::AGAIN)).count();
-    assert_eq!(n_blocked, MAX_SPURIOUS_WAKEUPS as usize + 1);
+    assert_eq!(n_blocked, MAX_TIMES_BLOCKED as usize + 1);
 }
 
 #[test]

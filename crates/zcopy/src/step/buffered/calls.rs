@@ -21,7 +21,7 @@ const TERMINAL_GRANULARITY: usize = 256;
 /// # Errors
 ///
 /// `EMSGSIZE` if the next message is longer than `room`; it stays in the source.
-pub(crate) fn draw<K: Kernel>(
+pub(crate) fn read_once<K: Kernel>(
     kernel: &K,
     source: &mut Endpoint<'_>,
     reopened: &mut Reopened,
@@ -59,13 +59,13 @@ pub(super) fn end_of_file<K: Kernel>(
     if source.reserved() == 0 {
         return Ok(Step::Eof);
     }
-    let given_back = source.give_back_all(kernel);
+    let given_back = source.unreserve_all(kernel);
     given_back.map_err(lseek_error(Side::Source))?;
-    Ok(Step::Interrupted)
+    Ok(Step::Repeat)
 }
 
 /// Writes once, as many of these bytes as the sink accepts.
-pub(crate) fn pour<K: Kernel>(
+pub(crate) fn write_once<K: Kernel>(
     kernel: &K,
     sink: &mut Endpoint<'_>,
     reopened: &mut Reopened,
@@ -101,7 +101,7 @@ pub(super) fn read<K: Kernel>(
     room: &mut [u8],
     blocking: Blocking,
 ) -> Called<usize> {
-    let (fd, offset) = source.at();
+    let (fd, offset) = source.fd_at();
     if source.info.direct {
         let read = kernel.read(fd, offset, room, Blocking::MaySleep);
         return match (read, reopened) {
@@ -128,7 +128,7 @@ fn write<K: Kernel>(
     pending: &[u8],
     blocking: Blocking,
 ) -> Called<usize> {
-    let (fd, offset) = sink.at();
+    let (fd, offset) = sink.fd_at();
     if needs_nowait(sink, blocking) {
         match kernel.write(fd, offset, pending, Blocking::Nonblocking) {
             Err(errno) if refuses_nowait(errno) => sink.refuses_nowait = true,
@@ -163,7 +163,7 @@ fn write_blocks<K: Kernel>(
         _ => len.min(granularity - in_block),
     };
     let bytes = &bytes[..piece as usize];
-    let (fd, offset) = sink.at();
+    let (fd, offset) = sink.fd_at();
     match kernel.write(fd, offset, bytes, Blocking::MaySleep) {
         Err(Errno::INVAL) => reopened.write(kernel, sink, bytes),
         written => written,
@@ -185,7 +185,7 @@ fn refuses_nowait(errno: Errno) -> bool {
 /// Returns the result of a step whose call failed: waits, is repeated, or fails.
 pub(crate) fn stopped(call: &'static str, side: Side, errno: Errno) -> Result<Step, CallError> {
     match errno {
-        Errno::INTR => Ok(Step::Interrupted),
+        Errno::INTR => Ok(Step::Repeat),
         Errno::AGAIN => Ok(Step::Blocked(side)),
         errno => Err(CallError::new(call, side, errno)),
     }

@@ -5,7 +5,7 @@
 //! reader shows whether a pipe holds packets: `pipe2(O_DIRECT)` sets it on the writer alone, which
 //! may also set it later. Every pipe may therefore hold packets.
 
-use crate::buffer::SMALL;
+use crate::buffer::{FIRST_CAPACITY, SAFE_DATAGRAM};
 use crate::call_error::CallError;
 use crate::copy_state::{CopyState, StepBudget};
 use crate::fd_info::Kind;
@@ -25,8 +25,7 @@ pub(super) fn splice_part<K: Kernel>(
     let pending = state.buffer.pending().len() as u64;
     let max = budget.max.min(budget.remaining.saturating_sub(pending));
     let max = match state.sink.info.kind {
-        // A datagram holds no more.
-        Kind::Datagram => max.min(SMALL as u64),
+        Kind::Datagram => max.min(SAFE_DATAGRAM as u64),
         _ => max,
     };
     let may_divide_packet = state.source.info.kind == Kind::Pipe
@@ -41,7 +40,7 @@ pub(super) fn splice_part<K: Kernel>(
     let open = || Pipe::open_of_any_size(kernel, state.pipe_size);
     let pipe = match state.pipe.take().map_or_else(open, Ok) {
         Ok(pipe) => pipe,
-        Err(Errno::INTR) => return Ok(Some(Step::Interrupted)),
+        Err(Errno::INTR) => return Ok(Some(Step::Repeat)),
         Err(_) => {
             state.refuses_part = true;
             return Ok(None);
@@ -75,7 +74,7 @@ pub(super) fn least_read(state: &CopyState<'_>, budget: &StepBudget) -> usize {
 /// fits.
 pub(super) fn packet_room<K: Kernel>(kernel: &K, state: &CopyState<'_>) -> u64 {
     // Where pages are small, every buffer has room for a packet.
-    if LARGEST > SMALL as u64 && state.source.info.kind == Kind::Pipe {
+    if LARGEST > FIRST_CAPACITY as u64 && state.source.info.kind == Kind::Pipe {
         kernel.page_size()
     } else {
         0

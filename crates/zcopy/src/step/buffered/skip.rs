@@ -47,7 +47,7 @@ pub(super) fn prepare_read<K: Kernel>(
     match state.bad.next() {
         Next::Read(u64::MAX) => Ok(Prepared::Read(len)),
         Next::Read(bound) => {
-            let position = state.source.place(kernel).map_err(lseek_error)?;
+            let position = state.source.current_position(kernel).map_err(lseek_error)?;
             let piece = state.bad.piece(position, bound);
             Ok(Prepared::Read((len as u64).min(piece).max(1) as usize))
         }
@@ -84,7 +84,7 @@ fn probe<K: Kernel>(kernel: &K, state: &mut CopyState<'_>, position: u64) -> Res
     } else {
         state
             .source_reopened
-            .look_at_pages(kernel, source, position, room)
+            .read_pages_at(kernel, source, position, room)
     };
     let found = match read {
         Err(Errno::INVAL) if source.info.direct && granularity < ALIGNMENT as u64 => {
@@ -92,9 +92,9 @@ fn probe<K: Kernel>(kernel: &K, state: &mut CopyState<'_>, position: u64) -> Res
             return Ok(());
         }
         // The pending bytes end within a block, so that the memory behind them is not aligned.
-        Err(Errno::INVAL) if source.info.direct => {
-            state.source_reopened.look(kernel, source, position, room)
-        }
+        Err(Errno::INVAL) if source.info.direct => state
+            .source_reopened
+            .read_at(kernel, source, position, room),
         found => found,
     };
     let found = match found {
@@ -125,13 +125,13 @@ pub(super) fn failed<K: Kernel>(
     let error = CallError::new("read", Side::Source, errno);
     if errno == Errno::INVAL && may_be_too_small(state, len) {
         state.bad.double_granularity();
-        return Ok(Step::Interrupted);
+        return Ok(Step::Repeat);
     }
     let source = &state.source;
     if !state.bad.skips(errno) || !source.info.is_seekable() {
         return Err(error);
     }
-    let (Ok(position), Some(size)) = (source.place(kernel), size(kernel, source)) else {
+    let (Ok(position), Some(size)) = (source.current_position(kernel), size(kernel, source)) else {
         return Err(error);
     };
     if position >= size {
@@ -143,7 +143,7 @@ pub(super) fn failed<K: Kernel>(
     let end = size.min(position.saturating_add(budget.remaining - waiting));
     state.bad.waiting = waiting;
     state.bad.could_not_read(position, len as u64, end, errno);
-    Ok(Step::Interrupted)
+    Ok(Step::Repeat)
 }
 
 /// Returns whether a read of `len` bytes near a bad block may be smaller than the blocks of the

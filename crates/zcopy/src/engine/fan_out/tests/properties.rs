@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::scenario::{Several, SinkCase, scenarios};
-use crate::context::MAX_SPURIOUS_WAKEUPS;
+use crate::context::MAX_TIMES_BLOCKED;
 use crate::error::Error;
 use crate::options::OnSinkError;
 use crate::report::{Ended, Report};
@@ -179,7 +179,7 @@ impl Checks<'_> {
         }
         let is_alone = self.scenario.interferences.is_empty();
         let is_rate_limited = self.scenario.options.rate.is_some();
-        let may_pause = is_rate_limited || most_blocked > MAX_SPURIOUS_WAKEUPS || !is_alone;
+        let may_pause = is_rate_limited || most_blocked > MAX_TIMES_BLOCKED || !is_alone;
         prop_assert!(
             state.n_sleeps == 0 || may_pause,
             "{} sleeps, though no more than {most_blocked} calls in a row blocked",

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use crate::context::MAX_SPURIOUS_WAKEUPS;
+use crate::context::MAX_TIMES_BLOCKED;
 use crate::options::{OnSinkError, Options};
 use crate::report::Ended;
 use crate::side::Side;
@@ -89,7 +89,7 @@ fn a_sink_with_too_many_spurious_wakeups_is_retried_after_pauses() {
             kernel.sink(Object::read_by_peer(true), OFlags::NONBLOCK),
         ];
         // The transfer does not wait while it serves the other sink.
-        let n_spurious = 1 + MAX_SPURIOUS_WAKEUPS as usize + n_sleeps;
+        let n_spurious = 1 + MAX_TIMES_BLOCKED as usize + n_sleeps;
         kernel.inject(Call::Write, &[Injection::Normal]);
         kernel.inject(Call::Write, &vec![Injection::SpuriousWakeup; n_spurious]);
         let options = Options {

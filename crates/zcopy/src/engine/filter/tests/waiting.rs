@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::makers::Maker;
 use super::run;
-use crate::context::MAX_SPURIOUS_WAKEUPS;
+use crate::context::MAX_TIMES_BLOCKED;
 use crate::engine::FilterState;
 use crate::side::Side;
 use crate::sim::SimKernel;
@@ -120,7 +120,7 @@ fn repeated_spurious_wakeups_lead_to_sleeps() {
         .unwrap();
         assert_eq!(kernel.contents(&sink), patterned(1000));
         let n_sleeps = kernel.state.borrow().n_sleeps;
-        assert_eq!(n_sleeps, 20 - MAX_SPURIOUS_WAKEUPS as usize, "{call:?}");
+        assert_eq!(n_sleeps, 20 - MAX_TIMES_BLOCKED as usize, "{call:?}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use crate::context::MAX_SPURIOUS_WAKEUPS;
+use crate::context::MAX_TIMES_BLOCKED;
 use crate::options::Options;
 use crate::report::Ended;
 use crate::side::Side;
@@ -196,7 +196,7 @@ fn spurious_wakeups_change_the_strategy_instead_of_spinning() {
     assert!(kernel.contents(&sink) == patterned(LONG));
     let splices = kernel.results(Call::Splice);
     let n_blocked = splices.iter().filter(|n| **n == Err(Errno::AGAIN)).count();
-    assert_eq!(n_blocked, MAX_SPURIOUS_WAKEUPS as usize + 1);
+    assert_eq!(n_blocked, MAX_TIMES_BLOCKED as usize + 1);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn spurious_wakeups_of_a_strategy_that_was_asked_for_are_tried_again_at_leisure(
     assert_eq!(report.bytes(), LONG as u64);
     assert_eq!(
         kernel.state.borrow().n_sleeps,
-        108 - MAX_SPURIOUS_WAKEUPS as usize
+        108 - MAX_TIMES_BLOCKED as usize
     );
     let took = kernel.elapsed();
     assert!(took >= millis(100), "a hundred tries within {took:?}");
