@@ -35,12 +35,9 @@ pub(crate) struct CallError {
 }
 
 impl CallError {
-    pub(crate) fn new(call: &'static str, side: Side, errno: Errno) -> Self {
-        Self {
-            call,
-            side,
-            cause: Cause::Errno(errno),
-        }
+    pub(crate) fn new(call: &'static str, side: Side, cause: impl Into<Cause>) -> Self {
+        let cause = cause.into();
+        Self { call, side, cause }
     }
 }
 

@@ -188,11 +188,7 @@ impl Partial {
             self.calls += 1;
             match kernel.write(sink, None, self.buffer.pending(), Blocking::MaySleep) {
                 Ok(0) => {
-                    return self.stop(Err(CallError {
-                        call: "write",
-                        side: Side::Sink,
-                        cause: Cause::WriteZero,
-                    }));
+                    return self.stop(Err(CallError::new("write", Side::Sink, Cause::WriteZero)));
                 }
                 Ok(n) => {
                     self.buffer.consume(n);

@@ -257,11 +257,7 @@ fn write_last_byte<K: Kernel>(
         }
     });
     match written {
-        Ok(0) => Err(CallError {
-            call: "pwrite",
-            side: Side::Sink,
-            cause: Cause::WriteZero,
-        }),
+        Ok(0) => Err(CallError::new("pwrite", Side::Sink, Cause::WriteZero)),
         Ok(_) => Ok(()),
         Err(errno) => Err(CallError::new("pwrite", Side::Sink, errno)),
     }

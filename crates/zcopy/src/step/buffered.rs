@@ -75,10 +75,10 @@ pub(super) fn step<K: Kernel>(
             _ => {}
         }
         match (fill(kernel, state, budget)?, &mut state.batch) {
+            (Step::Filled, _) => {}
             // The part of a block is written now.
-            (Some(Step::Eof), Some(batch)) if !state.buffer.is_empty() => batch.has_ended = true,
-            (Some(answer), _) => return Ok(answer),
-            (None, _) => {}
+            (Step::Eof, Some(batch)) if !state.buffer.is_empty() => batch.has_ended = true,
+            (step, _) => return Ok(step),
         }
         if budget.polls_before_write(state) {
             return Ok(Step::Filled);
@@ -97,16 +97,15 @@ pub(super) fn step<K: Kernel>(
 
 /// Reads once into the buffer, behind the pending bytes.
 ///
-/// Returns `None` if bytes arrived, and the result of the step otherwise. On [`Step::MessageTooLong`] the
-/// next message is longer than the limit allows: it is still in the source, or, if another reader
+/// Returns [`Step::Filled`] if bytes arrived. On [`Step::MessageTooLong`] the next message is longer than the limit allows: it is still in the source, or, if another reader
 /// took the message that was peeked at, in the buffer.
 pub(crate) fn fill<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     budget: &StepBudget,
-) -> Result<Option<Step>, CallError> {
-    if let Some(answer) = packets::splice_part(kernel, state, budget)? {
-        return Ok(Some(answer));
+) -> Result<Step, CallError> {
+    if let Some(step) = packets::splice_part(kernel, state, budget)? {
+        return Ok(step);
     }
     let in_pipe = state.in_pipe();
     let least = packets::least_read(state, budget);
@@ -115,9 +114,9 @@ pub(crate) fn fill<K: Kernel>(
             Ok(len) if len > state.buffer.max_capacity() => {
                 return Err(CallError::new("recv", Side::Source, Errno::MSGSIZE));
             }
-            Ok(len) if len as u64 > budget.remaining => return Ok(Some(Step::MessageTooLong)),
+            Ok(len) if len as u64 > budget.remaining => return Ok(Step::MessageTooLong),
             Ok(_) => state.buffer.reserve(usize::MAX, Alignment::CacheLine),
-            Err(errno) => return stopped("recv", Side::Source, errno).map(Some),
+            Err(errno) => return stopped("recv", Side::Source, errno),
         }
     } else {
         reserve_room(kernel, state, budget, least);
@@ -128,8 +127,8 @@ pub(crate) fn fill<K: Kernel>(
     } else {
         match skip::prepare_read(kernel, state, len)? {
             Prepared::Read(len) => len,
-            Prepared::Filled => return Ok(None),
-            Prepared::Again => return Ok(Some(Step::Repeat)),
+            Prepared::Filled => return Ok(Step::Filled),
+            Prepared::Again => return Ok(Step::Repeat),
         }
     };
     state.calls += 1;
@@ -156,24 +155,20 @@ pub(crate) fn fill<K: Kernel>(
         }
     };
     match read {
-        Ok(0) if in_pipe > 0 => Err(CallError {
-            call: "read",
-            side: Side::Neither,
-            cause: Cause::WriteZero,
-        }),
-        Ok(0) => calls::end_of_file(kernel, &mut state.source).map(Some),
+        Ok(0) if in_pipe > 0 => Err(CallError::new("read", Side::Neither, Cause::WriteZero)),
+        Ok(0) => calls::end_of_file(kernel, &mut state.source),
         Ok(n) => {
             state.buffer.fill(n);
             state.bad.could_read();
             let is_message = state.source.info.kind == Kind::Datagram;
             if is_message && n as u64 > budget.remaining {
                 // Another reader took the message that was peeked at, and this one is longer.
-                return Ok(Some(Step::MessageTooLong));
+                return Ok(Step::MessageTooLong);
             }
-            Ok(None)
+            Ok(Step::Filled)
         }
-        Err(errno @ (Errno::INTR | Errno::AGAIN)) => stopped("read", Side::Source, errno).map(Some),
-        Err(errno) => skip::failed(kernel, state, len, errno, budget).map(Some),
+        Err(errno @ (Errno::INTR | Errno::AGAIN)) => stopped("read", Side::Source, errno),
+        Err(errno) => skip::failed(kernel, state, len, errno, budget),
     }
 }
 

@@ -55,8 +55,9 @@ pub(super) fn step<K: Kernel>(
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
     if state.in_pipe() == 0 {
-        if let Some(answer) = fill(kernel, state, budget)? {
-            return Ok(answer);
+        let filled = fill(kernel, state, budget)?;
+        if filled != Step::Filled {
+            return Ok(filled);
         }
         if budget.polls_before_write(state) {
             return Ok(Step::Filled);
@@ -66,15 +67,15 @@ pub(super) fn step<K: Kernel>(
 }
 
 /// Splices from the source into the empty private pipe, which it opens first if necessary. Returns
-/// `None` if bytes arrived, and the result of the step otherwise.
+/// [`Step::Filled`] if bytes arrived.
 pub(crate) fn fill<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     budget: &StepBudget,
-) -> Result<Option<Step>, CallError> {
+) -> Result<Step, CallError> {
     match state.take_pipe(kernel) {
         Ok(pipe) => fill_pipe(kernel, state, budget, pipe),
-        Err(errno) => Ok(Some(Step::Unsupported(errno.into()))),
+        Err(errno) => Ok(Step::Unsupported(errno.into())),
     }
 }
 
@@ -85,22 +86,20 @@ pub(super) fn fill_pipe<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
     mut pipe: Pipe,
-) -> Result<Option<Step>, CallError> {
+) -> Result<Step, CallError> {
     let flags = flags(budget.blocking);
     let len = budget.len(state, pipe.capacity as u64);
     let reserved = state.source.reserve_to_read(kernel, len as u64);
     let taken = step::take_reserved(state, reserved.map_err(Cause::from), |state, len| {
         kernel.splice(state.source.fd_at(), (pipe.writer(), None), len, flags)
     });
-    let taken = taken.or_else(|errno| failed("splice", Side::Source, Side::Source, errno));
-    if let Ok(Step::Moved(n)) = taken {
+    let mut step = taken.or_else(|errno| failed("splice", Side::Source, Side::Source, errno));
+    if let Ok(Step::Moved(n)) = step {
         pipe.in_flight = n;
+        step = Ok(Step::Filled);
     }
     state.pipe = Some(pipe);
-    match taken? {
-        Step::Moved(_) => Ok(None),
-        step => Ok(Some(step)),
-    }
+    step
 }
 
 /// Splices from the private pipe into the sink, as much as it accepts in one call.

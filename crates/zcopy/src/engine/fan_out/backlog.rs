@@ -62,15 +62,16 @@ impl<'a> Backlog<'a> {
         pending.get(skipped..).unwrap_or_default()
     }
 
-    /// Splices from the source into the empty private pipe. Returns `None` if bytes came.
+    /// Splices from the source into the empty private pipe. Returns [`Step::Filled`] if
+    /// bytes came.
     pub(crate) fn fill_pipe<K: Kernel>(
         &mut self,
         kernel: &K,
         max: u64,
         blocking: Blocking,
-    ) -> Result<Option<Step>, CallError> {
+    ) -> Result<Step, CallError> {
         let step = splice_pipe::fill(kernel, &mut self.state, &budget(max, max, blocking))?;
-        if step == Some(Step::Eof) {
+        if step == Step::Eof {
             let rest = self.state.source.unreserve_beyond_eof(kernel);
             rest.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
         }
@@ -78,24 +79,23 @@ impl<'a> Backlog<'a> {
     }
 
     /// Reads from the source and writes the bytes into the empty private pipe, because a splice
-    /// moved nothing out of a stream: it has ended, or is at its urgent mark. Returns `None` if
-    /// bytes came.
+    /// moved nothing out of a stream: it has ended, or is at its urgent mark. Returns
+    /// [`Step::Filled`] if bytes came.
     pub(crate) fn fill_by_read<K: Kernel>(
         &mut self,
         kernel: &K,
         max: u64,
         blocking: Blocking,
-    ) -> Result<Option<Step>, CallError> {
+    ) -> Result<Step, CallError> {
         let source = &self.state.source;
         if blocking == Blocking::Nonblocking && !source.would_answer(kernel) {
-            return Ok(Some(Step::Blocked(Side::Source)));
+            return Ok(Step::Blocked(Side::Source));
         }
         let room = self.state.pipe.as_ref().map_or(0, |pipe| pipe.capacity);
         let max = max.min(room.min(buffer::FIRST_CAPACITY) as u64);
-        if let Some(step) =
-            buffered::fill(kernel, &mut self.state, &budget(max, max.max(1), blocking))?
-        {
-            return Ok(Some(step));
+        let filled = buffered::fill(kernel, &mut self.state, &budget(max, max.max(1), blocking))?;
+        if filled != Step::Filled {
+            return Ok(filled);
         }
         let CopyState {
             buffer,
@@ -104,7 +104,7 @@ impl<'a> Backlog<'a> {
             ..
         } = &mut self.state
         else {
-            return Ok(Some(Step::Repeat));
+            return Ok(Step::Repeat);
         };
         while !buffer.is_empty() {
             *calls += 1;
@@ -121,13 +121,9 @@ impl<'a> Backlog<'a> {
                 Err(errno) => errno.into(),
             };
             self.surplus = buffer.take_pending();
-            return Err(CallError {
-                call: "write",
-                side: Side::Neither,
-                cause,
-            });
+            return Err(CallError::new("write", Side::Neither, cause));
         }
-        Ok(None)
+        Ok(Step::Filled)
     }
 
     /// Duplicates up to `len` bytes into a pipe, and leaves them in the backlog.
@@ -168,16 +164,16 @@ impl<'a> Backlog<'a> {
     }
 
     /// Reads up to `max` bytes from the pipe, or, without a pipe, from the source, into the empty
-    /// buffer. Returns `None` if bytes came.
+    /// buffer. Returns [`Step::Filled`] if bytes came.
     pub(crate) fn fill_buffer<K: Kernel>(
         &mut self,
         kernel: &K,
         max: u64,
         remaining: u64,
         blocking: Blocking,
-    ) -> Result<Option<Step>, CallError> {
+    ) -> Result<Step, CallError> {
         let step = buffered::fill(kernel, &mut self.state, &budget(max, remaining, blocking))?;
-        if step.is_none() {
+        if step == Step::Filled {
             let n = self.state.buffer.pending().len() as u64;
             self.head += n;
             // A read of whole blocks, packets or records may return more than the limit leaves.
@@ -189,7 +185,7 @@ impl<'a> Backlog<'a> {
                 self.state.buffer.truncate(remaining as usize);
                 self.head -= surplus;
             }
-        } else if step == Some(Step::MessageTooLong) {
+        } else if step == Step::MessageTooLong {
             // Another reader took the message that was measured, and this one does not fit.
             self.surplus = self.state.buffer.take_pending();
         }
@@ -217,11 +213,7 @@ impl<'a> Backlog<'a> {
 
 /// Returns the error for bytes that are missing although the backlog held them.
 pub(crate) fn missing_bytes(call: &'static str) -> CallError {
-    CallError {
-        call,
-        side: Side::Source,
-        cause: Cause::WriteZero,
-    }
+    CallError::new(call, Side::Source, Cause::WriteZero)
 }
 
 fn budget(max: u64, remaining: u64, blocking: Blocking) -> StepBudget {

@@ -42,11 +42,11 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         if self.backlog.storage == Storage::Pipe && self.all_caught_up() {
             let max = self.round_limit - self.backlog.head;
             match self.backlog.fill_pipe(&self.context.kernel, max, blocking) {
-                Ok(None) => {
+                Ok(Step::Filled) => {
                     self.round_end = Some(self.backlog.consumed());
                     self.context.times_blocked = 0;
                 }
-                Ok(Some(step)) => return self.not_filled(step),
+                Ok(step) => return self.not_filled(step),
                 Err(error) if self.may_read_instead(&error) => {
                     return self.give_up_tee(Some(error.cause));
                 }
@@ -112,12 +112,12 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             .backlog
             .fill_by_read(&self.context.kernel, max, blocking)?
         {
-            None => {
+            Step::Filled => {
                 self.round_end = Some(self.backlog.consumed());
                 self.context.times_blocked = 0;
                 Ok(Flow::Continue)
             }
-            Some(step) => self.source_step(step),
+            step => self.source_step(step),
         }
     }
 
@@ -129,12 +129,12 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             .backlog
             .fill_buffer(&self.context.kernel, max, max, blocking)?;
         match filled {
-            None if self.context.options.strategy == Some(Strategy::Tee) => {
+            Step::Filled if self.context.options.strategy == Some(Strategy::Tee) => {
                 let reason = "it stopped before the end of the source";
                 Err(RunError::unsuitable(Strategy::Tee, reason))
             }
-            None => self.give_up_tee(None),
-            Some(step) => self.source_step(step),
+            Step::Filled => self.give_up_tee(None),
+            step => self.source_step(step),
         }
     }
 
@@ -282,14 +282,12 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             .backlog
             .fill_buffer(&self.context.kernel, len, left, blocking)?;
         match filled {
-            None => {
+            Step::Filled => {
                 self.round_end.get_or_insert(self.backlog.head);
                 Ok(ControlFlow::Continue(Retry::AtOnce))
             }
-            Some(Step::Eof) if self.round_end.is_some() => {
-                Err(backlog::missing_bytes("read").into())
-            }
-            Some(step) => self.source_step(step).map(ControlFlow::Break),
+            Step::Eof if self.round_end.is_some() => Err(backlog::missing_bytes("read").into()),
+            step => self.source_step(step).map(ControlFlow::Break),
         }
     }
 

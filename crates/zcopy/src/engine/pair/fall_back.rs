@@ -90,10 +90,10 @@ impl<K: Kernel> PairEngine<'_, K> {
             blocking: self.context.blocking(),
         };
         match buffered::fill(&self.context.kernel, &mut self.state, &budget)? {
-            Some(Step::Eof) => Ok(Flow::Ended(Ended::Eof)),
-            Some(Step::Blocked(side)) => self.blocked(side),
-            Some(_) => Ok(Flow::Continue),
-            None => Err(stopped_early(strategy)),
+            Step::Eof => Ok(Flow::Ended(Ended::Eof)),
+            Step::Blocked(side) => self.blocked(side),
+            Step::Filled => Err(stopped_early(strategy)),
+            _ => Ok(Flow::Continue),
         }
     }
 

@@ -79,11 +79,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         if self.state.sink.release(&self.context.kernel) {
             return Ok(());
         }
-        Err(CallError {
-            call: "lseek",
-            side: Side::Sink,
-            cause: Cause::Gap,
-        })
+        Err(CallError::new("lseek", Side::Sink, Cause::Gap))
     }
 
     pub(super) fn finish_cache(&mut self) -> Result<(), CallError> {

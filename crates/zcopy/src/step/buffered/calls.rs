@@ -79,11 +79,7 @@ pub(crate) fn write_once<K: Kernel>(
         write(kernel, sink, bytes, blocking)
     };
     match written {
-        Ok(0) => Err(CallError {
-            call: "write",
-            side: Side::Sink,
-            cause: Cause::WriteZero,
-        }),
+        Ok(0) => Err(CallError::new("write", Side::Sink, Cause::WriteZero)),
         Ok(n) => {
             sink.advance(n as u64);
             Ok(Step::Moved(n as u64))

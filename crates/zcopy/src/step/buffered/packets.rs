@@ -49,11 +49,12 @@ pub(super) fn splice_part<K: Kernel>(
     match splice_pipe::fill_pipe(kernel, state, &StepBudget { max, ..*budget }, pipe)? {
         // Without splice, a read has to take the bytes, and loses the rest of a packet as every
         // program does.
-        Some(Step::Unsupported(_)) => {
+        Step::Unsupported(_) => {
             state.refuses_part = true;
             Ok(None)
         }
-        answer => Ok(answer),
+        Step::Filled => Ok(None),
+        step => Ok(Some(step)),
     }
 }
 
