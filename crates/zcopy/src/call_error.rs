@@ -39,6 +39,11 @@ impl CallError {
         let cause = cause.into();
         Self { call, side, cause }
     }
+
+    /// Returns a function for `map_err`, which makes the error of this call from its errno.
+    pub(crate) fn of_call(call: &'static str, side: Side) -> impl Fn(Errno) -> Self + Copy {
+        move |errno| Self::new(call, side, errno)
+    }
 }
 
 impl Cause {

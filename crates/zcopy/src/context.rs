@@ -14,6 +14,7 @@ use crate::pacer::Pacer;
 use crate::pipe;
 use crate::plan;
 use crate::progress::{Observer, Progress};
+use crate::rate::RateLimiter;
 use crate::report::{Attempt, Ended, Report};
 use crate::side::Side;
 use crate::strategy::Strategy;
@@ -75,6 +76,11 @@ impl<'a, K: Kernel> Context<'a, K> {
             options,
             first_choice,
         }
+    }
+
+    /// Uses the caller's rate limiter, if there is one.
+    pub(crate) fn share_rate_limiter(&mut self, rate_limiter: Option<&'a RateLimiter>) {
+        self.pacer.share_rate_limiter(&self.kernel, rate_limiter);
     }
 
     /// Returns whether calls may sleep. They may not if the caller wants ticks or watches readers.
@@ -202,7 +208,7 @@ impl<'a, K: Kernel> Context<'a, K> {
         if self.blocking() == Blocking::MaySleep {
             return None;
         }
-        let time_out = endpoint.until_timed_out(&self.kernel, side, Duration::ZERO)?;
+        let time_out = endpoint.time_out(&self.kernel, side)?;
         Some(since.unwrap_or_else(|| self.kernel.now()) + time_out)
     }
 
@@ -242,28 +248,18 @@ impl<'a, K: Kernel> Context<'a, K> {
         complete: impl FnOnce(Report) -> Report,
     ) -> Result<Report, Error> {
         let outcome = outcome.and_then(|ended| cleanup.map(|()| ended).map_err(Into::into));
-        let report = complete(self.report(&outcome));
-        conclude(outcome, report)
-    }
-
-    /// Returns the report, without the fields that only one engine fills.
-    pub(crate) fn report(&mut self, outcome: &Result<Ended, RunError>) -> Report {
         let ended = outcome.as_ref().map_or(Ended::Failed, |ended| *ended);
-        Report {
+        let report = complete(Report {
             bytes: self.bytes,
             attempts: std::mem::take(&mut self.attempts),
             grown_source: self.grown_source,
             grown_sink: self.grown_sink,
             ..Report::of_nothing(ended, self.first_choice)
+        });
+        match outcome {
+            Ok(_) => Ok(report),
+            Err(error) => Err(Error::new(error, report)),
         }
-    }
-}
-
-/// Returns the report of a success, or the error that carries it.
-pub(crate) fn conclude(outcome: Result<Ended, RunError>, report: Report) -> Result<Report, Error> {
-    match outcome {
-        Ok(_) => Ok(report),
-        Err(error) => Err(Error::new(error, report)),
     }
 }
 

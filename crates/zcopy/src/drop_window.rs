@@ -1,7 +1,9 @@
 //! Drop-behind: a transfer that removes the pages of its files from the page cache.
 
+use crate::call_error::CallError;
 use crate::endpoint::Endpoint;
-use crate::sys::{Errno, Kernel, Result, SeekFrom, WriteOut, retried};
+use crate::side::Side;
+use crate::sys::{Errno, Kernel, SeekFrom, WriteOut, retried};
 
 /// How many bytes behind the position pages are dropped. At most two windows are dirty: one that
 /// the disk is writing, and one that is being filled.
@@ -57,7 +59,7 @@ impl DropBehind {
         kernel: &K,
         source: &Endpoint<'_>,
         sink: &Endpoint<'_>,
-    ) -> Result<()> {
+    ) -> Result<(), CallError> {
         if let Some(drop_window) = &mut self.source {
             drop_window.advance_read(kernel, source);
         }
@@ -77,7 +79,7 @@ impl DropBehind {
         kernel: &K,
         source: &Endpoint<'_>,
         sink: &Endpoint<'_>,
-    ) -> Result<()> {
+    ) -> Result<(), CallError> {
         if let Some(drop_window) = &mut self.source {
             drop_window.finish_read(kernel, source);
         }
@@ -137,7 +139,7 @@ impl DropWindow {
         &mut self,
         kernel: &K,
         sink: &Endpoint<'_>,
-    ) -> Result<()> {
+    ) -> Result<(), CallError> {
         if let Some(position) = sink.position()
             && position >= self.sent + WINDOW
             && self.is_own(kernel, sink)
@@ -171,7 +173,7 @@ impl DropWindow {
         &mut self,
         kernel: &K,
         sink: &Endpoint<'_>,
-    ) -> Result<()> {
+    ) -> Result<(), CallError> {
         match sink.position() {
             Some(position) if position == self.start => {}
             Some(position) if self.is_own(kernel, sink) => {
@@ -230,12 +232,14 @@ fn write_out<K: Kernel>(
     from: u64,
     to: u64,
     how: WriteOut,
-) -> Result<()> {
+) -> Result<(), CallError> {
     if from >= to {
         return Ok(());
     }
     match retried(|| kernel.write_out(sink.fd, from, to - from, how)) {
-        Err(errno @ (Errno::IO | Errno::NOSPC | Errno::DQUOT)) => Err(errno),
+        Err(errno @ (Errno::IO | Errno::NOSPC | Errno::DQUOT)) => {
+            Err(CallError::new("sync_file_range", Side::Sink, errno))
+        }
         // Success; or `EINVAL`, `ESPIPE`, `ENOSYS`: there is no page cache of that kind.
         _ => Ok(()),
     }

@@ -187,18 +187,6 @@ impl<'fd> Endpoint<'fd> {
         !self.info.nonblocking
     }
 
-    /// Returns how much of a socket's own time-out is left after waiting for `waited`. Needed where
-    /// a poll replaces the call that has the time-out, because a poll ignores it.
-    pub(crate) fn until_timed_out<K: Kernel>(
-        &mut self,
-        kernel: &K,
-        side: Side,
-        waited: Duration,
-    ) -> Option<Duration> {
-        let time_out = self.time_out(kernel, side)?;
-        Some(time_out.saturating_sub(waited))
-    }
-
     /// Whether `EAGAIN` means that a socket's own `SO_RCVTIMEO` or `SO_SNDTIMEO` has expired, which
     /// ends the transfer, rather than that the socket is not ready.
     ///
@@ -213,8 +201,9 @@ impl<'fd> Endpoint<'fd> {
         blocking == Blocking::MaySleep && self.time_out(kernel, side).is_some()
     }
 
-    /// Returns the time-out of a socket in blocking mode.
-    fn time_out<K: Kernel>(&mut self, kernel: &K, side: Side) -> Option<Duration> {
+    /// Returns the time-out of a socket in blocking mode. Needed where a poll replaces the call
+    /// that has the time-out, because a poll ignores it.
+    pub(crate) fn time_out<K: Kernel>(&mut self, kernel: &K, side: Side) -> Option<Duration> {
         if !self.info.is_socket() {
             return None;
         }

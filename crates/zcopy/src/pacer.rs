@@ -52,7 +52,11 @@ impl<'a> Pacer<'a> {
     }
 
     /// Uses the caller's rate limiter, if there is one, instead of its own.
-    pub(crate) fn keep<K: Kernel>(&mut self, kernel: &K, rate_limiter: Option<&'a RateLimiter>) {
+    pub(crate) fn share_rate_limiter<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        rate_limiter: Option<&'a RateLimiter>,
+    ) {
         if let Some(rate_limiter) = rate_limiter {
             rate_limiter.begin(kernel.now());
             self.rate_limiter = Some(Limiter::Shared(rate_limiter));

@@ -142,8 +142,3 @@ fn take_reserved<'a>(
         }
     }
 }
-
-/// Returns the error of a cursor of this side that could not be moved or asked for.
-fn lseek_error(side: Side) -> impl Fn(Errno) -> CallError + Copy {
-    move |errno| CallError::new("lseek", side, errno)
-}

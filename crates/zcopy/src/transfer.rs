@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use crate::classify;
 use crate::drive;
 use crate::endpoint::Endpoint;
-use crate::engine::{Callbacks, PairEngine, SinkPolicy};
+use crate::engine::{Callbacks, Engine, PairEngine, SinkPolicy};
 use crate::error::{Result, RunError};
 use crate::fast_path::{self, FastPath, SeriesState};
 use crate::options::{OnSinkError, Options};
@@ -424,8 +424,8 @@ impl<'a> Transfer<'a> {
         let source = Endpoint::new(source_fd, source, options.source_offset);
         let sink = Endpoint::new(sink_fd, sink, options.sink_offset);
         let mut engine = PairEngine::new(kernel, source, sink, plan, self.options, self.callbacks);
-        engine.keep(self.rate_limiter);
-        engine.go_on(partial);
+        engine.context().share_rate_limiter(self.rate_limiter);
+        engine.resume(partial);
         drive::run(&mut engine)
     }
 

@@ -18,7 +18,6 @@ use crate::fd_info::Kind;
 use crate::options::{Cache, Options};
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
-use crate::rate::RateLimiter;
 use crate::records::Records;
 use crate::report::{Ended, Report, Undelivered};
 use crate::side::Side;
@@ -134,11 +133,6 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             waiting: None,
             context: Context::new(kernel, options, plan.strategy(), callbacks.observer, total),
         }
-    }
-
-    /// Uses the caller's rate limiter, if there is one.
-    pub(crate) fn keep(&mut self, rate_limiter: Option<&'a RateLimiter>) {
-        self.context.pacer.keep(&self.context.kernel, rate_limiter);
     }
 
     /// Begins a round, unless the limit or the rate forbids it or the source is not ready: then it

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use crate::buffer::{self, Buffer};
 use crate::call_error::CallError;
-use crate::context::{Context, conclude, timed_out};
+use crate::context::Context;
 use crate::endpoint::Endpoint;
 use crate::engine::{Engine, Flow};
 use crate::error::{Error, RunError};
@@ -220,32 +220,30 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
             output_buffer,
             ..
         } = &mut *self.state;
-        let mut bytes = input_buffer.pending();
-        let bytes_len = bytes.len();
-        let mut room = output_buffer.spare_mut(usize::MAX);
-        let room_len = room.len();
         // Outputs are gathered, so that a short line does not cost a write.
         let needs_more = loop {
+            let bytes = input_buffer.pending();
+            let room = output_buffer.spare_mut(usize::MAX);
+            let (bytes_len, room_len) = (bytes.len(), room.len());
             let filtered = self.filter.filter(Input { bytes, remaining }, room);
             let Filtered { consumed, produced } = filtered;
             assert!(
-                consumed <= bytes.len(),
+                consumed <= bytes_len,
                 "a filter consumed more than its input"
             );
             assert!(
-                produced <= room.len(),
+                produced <= room_len,
                 "a filter produced more than its room holds"
             );
-            (bytes, room) = (&bytes[consumed..], &mut room[produced..]);
+            // This is recorded after each call, because the next one may panic.
+            input_buffer.consume(consumed);
+            output_buffer.fill(produced);
             let needs_more = filtered == Filtered::NEED_MORE;
-            if needs_more || room.len() < MIN_ROOM {
+            if needs_more || room_len - produced < MIN_ROOM {
                 break needs_more;
             }
             remaining = self.remaining;
         };
-        let (bytes_left, room_left) = (bytes.len(), room.len());
-        input_buffer.consume(bytes_len - bytes_left);
-        output_buffer.fill(room_len - room_left);
         self.next = match remaining {
             _ if !needs_more => Next::Filter(self.remaining),
             Remaining::More if input_buffer.has_head_room() => Next::Read,
@@ -294,9 +292,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
             Some(source) if side == Side::Source => &mut source.endpoint,
             _ => &mut self.sink,
         };
-        if endpoint.has_timed_out(&self.context.kernel, side, Blocking::MaySleep) {
-            return Err(timed_out(side).into());
-        }
+        self.context.check_time_out(side, endpoint)?;
         let delay = self.context.count_blocked();
         self.context.await_ready(side, endpoint);
         Ok(Flow::Wait(Wait::until_each_ready(delay)))
@@ -373,14 +369,12 @@ impl<'a, K: Kernel, R: Filter> Engine<'a> for FilterEngine<'a, '_, K, R> {
         self.rewind_unseen();
         self.sink.release(&self.context.kernel);
         let closed = self.sink_reopened.close(&self.context.kernel);
-        // The first error is the one that is reported.
-        let outcome = outcome.and_then(|ended| closed.map(|()| ended).map_err(RunError::from));
-        let cause = outcome.as_ref().err().map(|error| error.cause);
-        self.context.attempt(Strategy::Buffered).cause = cause;
-        let report = Report {
+        let failed = outcome.as_ref().err().map(|error| error.cause);
+        let not_closed = closed.as_ref().err().map(|error| error.cause);
+        self.context.attempt(Strategy::Buffered).cause = failed.or(not_closed);
+        self.context.finish(outcome, closed, |report| Report {
             undelivered: Undelivered(self.state.output_buffer.take_pending()),
-            ..self.context.report(&outcome)
-        };
-        conclude(outcome, report)
+            ..report
+        })
     }
 }

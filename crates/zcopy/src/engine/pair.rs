@@ -7,7 +7,7 @@
 
 use crate::bad_blocks::{BadBlocks, Pieces};
 use crate::buffer;
-use crate::call_error::CallError;
+use crate::call_error::{CallError, Cause};
 use crate::context::Context;
 use crate::copy_state::{CopyState, StepBudget};
 use crate::drop_window::DropBehind;
@@ -19,7 +19,6 @@ use crate::fd_info::Kind;
 use crate::options::{Cache, Options, Sparse};
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
-use crate::rate::RateLimiter;
 use crate::records::Records;
 use crate::report::{Ended, Report, Undelivered};
 use crate::side::Side;
@@ -146,13 +145,8 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         }
     }
 
-    /// Uses the caller's rate limiter, if there is one.
-    pub(crate) fn keep(&mut self, rate_limiter: Option<&'a RateLimiter>) {
-        self.context.pacer.keep(&self.context.kernel, rate_limiter);
-    }
-
     /// Continues where the fast path ended.
-    pub(crate) fn go_on(&mut self, partial: Partial) {
+    pub(crate) fn resume(&mut self, partial: Partial) {
         if partial.calls > 0 {
             self.context.attempts.push(partial.attempt());
             self.context.bytes = partial.bytes;
@@ -169,7 +163,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         let strategy = self.current_strategy();
         let is_requested = self.context.requested().is_some();
         if strategy.facts().reserves_ranges && !is_requested && self.shares_a_cursor() {
-            return Ok(self.fall_back_to_buffered(strategy));
+            return Ok(self.fall_back_to_buffered(strategy, Cause::SharedCursor));
         }
         if self.is_at_known_end(strategy) && (!is_requested || self.peek() == Ok(0)) {
             return self.end_of_file(strategy);
@@ -287,9 +281,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         }
         if let Some(drop_behind) = &mut self.drop_behind {
             let (source, sink) = (&self.state.source, &self.state.sink);
-            drop_behind
-                .advance(&self.context.kernel, source, sink)
-                .map_err(|errno| CallError::new("sync_file_range", Side::Sink, errno))?;
+            drop_behind.advance(&self.context.kernel, source, sink)?;
         }
         Ok(Flow::Continue)
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::buffer;
 use crate::call_error::{CallError, Cause};
-use crate::context::{Context, MAX_TIMES_BLOCKED, conclude, refused, timed_out};
+use crate::context::{Context, refused};
 use crate::endpoint::Endpoint;
 use crate::engine::{Engine, Flow};
 use crate::error::{Error, RunError};
@@ -182,14 +182,10 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
 
     /// Waits for the sink, which was not ready in the last step.
     fn blocked(&mut self) -> Result<Flow, RunError> {
-        let blocking = self.context.blocking();
-        let kernel = &self.context.kernel;
-        if self.sink.has_timed_out(kernel, Side::Sink, blocking) {
-            return Err(timed_out(Side::Sink).into());
-        }
+        self.context.check_time_out(Side::Sink, &mut self.sink)?;
         let delay = self.context.count_blocked();
         let is_last = self.current() != Strategy::Tee || self.context.options.strategy.is_some();
-        if self.context.times_blocked > MAX_TIMES_BLOCKED && !is_last {
+        if delay.is_some() && !is_last {
             self.fall_back(Errno::AGAIN.into())?;
             return Ok(Flow::Again);
         }
@@ -240,10 +236,7 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
         self.sink.release(&self.context.kernel);
         let closed = self.reopened.close(&self.context.kernel);
-        // The first error is the one that is reported.
-        let outcome = outcome.and_then(|ended| closed.map(|()| ended).map_err(RunError::from));
-        let report = self.context.report(&outcome);
-        conclude(outcome, report)
+        self.context.finish(outcome, closed, |report| report)
     }
 }
 

@@ -220,7 +220,7 @@ fn reserve<K: Kernel>(kernel: &K, sink: &mut Endpoint<'_>, len: u64) -> Option<R
 
 fn size<K: Kernel>(kernel: &K, sink: &Endpoint<'_>) -> Result<u64, CallError> {
     let status = kernel.fstat(sink.fd);
-    let status = status.map_err(|errno| CallError::new("fstat", Side::Sink, errno))?;
+    let status = status.map_err(CallError::of_call("fstat", Side::Sink))?;
     Ok(status.size)
 }
 

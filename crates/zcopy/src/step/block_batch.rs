@@ -4,7 +4,6 @@ use crate::call_error::CallError;
 use crate::copy_state::{CopyState, StepBudget};
 use crate::endpoint::Endpoint;
 use crate::side::Side;
-use crate::step::lseek_error;
 use crate::sys::{self, Kernel};
 
 /// Returns how many pending bytes to write now.
@@ -30,7 +29,8 @@ pub(super) fn ready<K: Kernel>(
     if batch.has_ended || is_last {
         return Ok(len as usize);
     }
-    let position = position(kernel, &state.sink).map_err(lseek_error(Side::Sink))?;
+    let position =
+        position(kernel, &state.sink).map_err(CallError::of_call("lseek", Side::Sink))?;
     let granularity = state.sink_reopened.granularity(kernel, &state.sink);
     let end = (position + len) / granularity * granularity;
     Ok(end.saturating_sub(position) as usize)

@@ -33,7 +33,7 @@ use std::os::fd::BorrowedFd;
 use crate::call_error::{CallError, Cause};
 use crate::copy_state::{CopyState, StepBudget};
 use crate::side::Side;
-use crate::step::{Step, lseek_error};
+use crate::step::Step;
 use crate::sys::{Errno, Kernel};
 
 /// The longest range in bytes: a clone takes time for each extent. Only a whole file is cloned at
@@ -72,7 +72,7 @@ fn clone<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
-    let refused = |errno| CallError::new("ioctl_ficlonerange", Side::Neither, errno);
+    let refused = CallError::of_call("ioctl_ficlonerange", Side::Neither);
     let (Some(from), Some(to)) = (state.source.position(), state.sink.position()) else {
         return Err(refused(Errno::INVAL));
     };
@@ -99,9 +99,9 @@ fn clone<K: Kernel>(
             return Err(refused(Errno::INVAL));
         }
         let readable = state.source.reserve_to_read(kernel, len);
-        let is_reserved = readable.map_err(lseek_error(Side::Source))? == len && {
+        let is_reserved = readable.map_err(CallError::of_call("lseek", Side::Source))? == len && {
             let writable = state.sink.reserve_in_place(kernel, len);
-            writable.map_err(lseek_error(Side::Sink))? == len
+            writable.map_err(CallError::of_call("lseek", Side::Sink))? == len
         };
         let positions = (state.source.position(), state.sink.position());
         if positions != (Some(from), Some(to)) || !is_reserved {
@@ -117,9 +117,9 @@ fn clone<K: Kernel>(
         return Ok(Step::Unsupported(Cause::WriteZero));
     }
     let skipped = state.source.skip(kernel, cloned);
-    skipped.map_err(lseek_error(Side::Source))?;
+    skipped.map_err(CallError::of_call("lseek", Side::Source))?;
     let skipped = state.sink.skip(kernel, cloned);
-    skipped.map_err(lseek_error(Side::Sink))?;
+    skipped.map_err(CallError::of_call("lseek", Side::Sink))?;
     Ok(Step::Moved(cloned))
 }
 

@@ -7,7 +7,7 @@ use super::Transfer;
 use crate::classify;
 use crate::drive;
 use crate::endpoint::Endpoint;
-use crate::engine::{FanOutEngine, SinkPolicy};
+use crate::engine::{Engine, FanOutEngine, SinkPolicy};
 use crate::error::Result;
 use crate::fd_info::FdInfo;
 use crate::options::OnSinkError;
@@ -226,7 +226,7 @@ impl<'a> Transfer<'a> {
         let (callbacks, policy) = (self.callbacks, self.policy);
         let mut engine =
             FanOutEngine::new(kernel, source, sinks, &plan, options, callbacks, policy);
-        engine.keep(self.rate_limiter);
+        engine.context().share_rate_limiter(self.rate_limiter);
         drive::run(&mut engine)
     }
 }

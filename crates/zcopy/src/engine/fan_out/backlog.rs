@@ -73,7 +73,7 @@ impl<'a> Backlog<'a> {
         let step = splice_pipe::fill(kernel, &mut self.state, &budget(max, max, blocking))?;
         if step == Step::Eof {
             let rest = self.state.source.unreserve_beyond_eof(kernel);
-            rest.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
+            rest.map_err(CallError::of_call("lseek", Side::Source))?;
         }
         Ok(step)
     }

@@ -206,9 +206,7 @@ impl<'a> SinkState<'a> {
     pub(crate) fn sync<K: Kernel>(&mut self, kernel: &K, when: SyncData) -> Result<(), CallError> {
         self.sync_data(kernel, when)?;
         match &mut self.drop_window {
-            Some(drop_window) => drop_window
-                .advance_written(kernel, &self.state.sink)
-                .map_err(|errno| CallError::new("sync_file_range", Side::Sink, errno)),
+            Some(drop_window) => drop_window.advance_written(kernel, &self.state.sink),
             None => Ok(()),
         }
     }
@@ -223,9 +221,7 @@ impl<'a> SinkState<'a> {
         self.state.sink.release(kernel);
         let synced = self.sync_data(kernel, when);
         let dropped = match &mut self.drop_window {
-            Some(drop_window) => drop_window
-                .finish_written(kernel, &self.state.sink)
-                .map_err(|errno| CallError::new("sync_file_range", Side::Sink, errno)),
+            Some(drop_window) => drop_window.finish_written(kernel, &self.state.sink),
             None => Ok(()),
         };
         let closed = self.state.sink_reopened.close(kernel);

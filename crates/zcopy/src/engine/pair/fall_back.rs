@@ -42,9 +42,9 @@ impl<K: Kernel> PairEngine<'_, K> {
         self.context.times_blocked = 0;
     }
 
-    /// Falls back to read and write because another process or thread moves a cursor.
-    pub(super) fn fall_back_to_buffered(&mut self, from: Strategy) -> Flow {
-        self.context.attempt(from).cause = Some(Cause::SharedCursor);
+    /// Falls back to read and write, also from a strategy that the caller requests.
+    pub(super) fn fall_back_to_buffered(&mut self, from: Strategy, cause: Cause) -> Flow {
+        self.context.attempt(from).cause = Some(cause);
         self.change_to(Strategy::Buffered);
         Flow::Again
     }
@@ -53,7 +53,7 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// file that hides its size, or a stream at its urgent mark, and a read decides.
     pub(super) fn end_of_file(&mut self, strategy: Strategy) -> Result<Flow, RunError> {
         let rest = self.state.source.unreserve_beyond_eof(&self.context.kernel);
-        rest.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
+        rest.map_err(CallError::of_call("lseek", Side::Source))?;
         self.state.sink.release(&self.context.kernel);
         let source = self.state.source.info.kind;
         let sink = self.state.sink.info.kind;
@@ -65,8 +65,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             return Ok(Flow::Again);
         }
         if self.context.requested().is_none() {
-            self.strategy = Strategy::Buffered;
-            self.phase = Phase::Main;
+            self.change_to(Strategy::Buffered);
             self.extents = None;
             return Ok(Flow::Again);
         }
@@ -176,8 +175,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         if may_be_sink || is_last {
             return false;
         }
-        self.context.attempt(from).cause = Some(error.cause);
-        self.change_to(Strategy::Buffered);
+        self.fall_back_to_buffered(from, error.cause);
         true
     }
 

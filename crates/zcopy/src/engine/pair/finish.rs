@@ -86,8 +86,6 @@ impl<K: Kernel> PairEngine<'_, K> {
         let Some(drop_behind) = &mut self.drop_behind else {
             return Ok(());
         };
-        drop_behind
-            .finish(&self.context.kernel, &self.state.source, &self.state.sink)
-            .map_err(|errno| CallError::new("sync_file_range", Side::Sink, errno))
+        drop_behind.finish(&self.context.kernel, &self.state.source, &self.state.sink)
     }
 }

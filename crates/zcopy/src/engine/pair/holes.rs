@@ -1,7 +1,7 @@
 //! Steps over the holes of the source.
 
-use super::{PairEngine, Phase};
-use crate::call_error::{CallError, Cause};
+use super::PairEngine;
+use crate::call_error::CallError;
 use crate::copy_state::StepBudget;
 use crate::side::Side;
 use crate::sparse::{Segment, ZeroBlocks};
@@ -51,7 +51,7 @@ impl<K: Kernel> PairEngine<'_, K> {
     fn make_hole(&mut self, len: u64) -> Result<Step, CallError> {
         let source = &mut self.state.source;
         let reserved = source.reserve_to_read(&self.context.kernel, len);
-        let len = reserved.map_err(|errno| CallError::new("lseek", Side::Source, errno))?;
+        let len = reserved.map_err(CallError::of_call("lseek", Side::Source))?;
         if len == 0 || source.cursor_was_moved() || source.has_lost_position() {
             // The range that is reserved now is not the hole that was found: move it as data.
             self.extents = None;
@@ -86,9 +86,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
         self.state.holes.zero_blocks = ZeroBlocks::Holes;
         if from.facts().is_offload {
-            self.context.attempt(from).cause = Some(Cause::Errno(reason));
-            self.strategy = Strategy::Buffered;
-            self.phase = Phase::Main;
+            self.fall_back_to_buffered(from, reason.into());
         }
         true
     }

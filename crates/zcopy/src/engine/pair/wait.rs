@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::{PairEngine, Phase};
 use crate::call_error::{CallError, Cause};
-use crate::context::MAX_TIMES_BLOCKED;
 use crate::engine::Flow;
 use crate::error::RunError;
 use crate::fd_info::{FdInfo, Kind};
@@ -77,7 +76,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
         let strategy = self.current_strategy();
         let is_last = strategy.facts().is_last_resort || self.context.requested().is_some();
-        if self.context.times_blocked > MAX_TIMES_BLOCKED && !is_last {
+        if delay.is_some() && !is_last {
             return self.fall_back(strategy, Cause::Errno(Errno::AGAIN));
         }
         if side != Side::Sink {

@@ -6,7 +6,7 @@ use crate::endpoint::Endpoint;
 use crate::fd_info::Kind;
 use crate::reopened::Reopened;
 use crate::side::Side;
-use crate::step::{Step, block_batch, lseek_error};
+use crate::step::{Step, block_batch};
 use crate::sys::{Blocking, Errno, Kernel, Result as Called};
 
 /// Bytes that a pipe accepts without sleeping if it polls as writable.
@@ -60,7 +60,7 @@ pub(super) fn end_of_file<K: Kernel>(
         return Ok(Step::Eof);
     }
     let given_back = source.unreserve_all(kernel);
-    given_back.map_err(lseek_error(Side::Source))?;
+    given_back.map_err(CallError::of_call("lseek", Side::Source))?;
     Ok(Step::Repeat)
 }
 

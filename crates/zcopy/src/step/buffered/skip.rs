@@ -23,7 +23,7 @@ use crate::copy_state::{CopyState, StepBudget};
 use crate::endpoint::Endpoint;
 use crate::fd_info::Kind;
 use crate::side::Side;
-use crate::step::{Step, lseek_error};
+use crate::step::Step;
 use crate::sys::{Blocking, Errno, Kernel};
 
 /// How the step continues after [`prepare_read`].
@@ -43,7 +43,7 @@ pub(super) fn prepare_read<K: Kernel>(
     state: &mut CopyState<'_>,
     len: usize,
 ) -> Result<Prepared, CallError> {
-    let lseek_error = lseek_error(Side::Source);
+    let lseek_error = CallError::of_call("lseek", Side::Source);
     match state.bad.next() {
         Next::Read(u64::MAX) => Ok(Prepared::Read(len)),
         Next::Read(bound) => {

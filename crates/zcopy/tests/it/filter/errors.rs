@@ -141,3 +141,29 @@ fn a_filter_that_makes_no_progress_fails() {
         }
     }
 }
+
+#[test]
+fn a_filter_that_panics_and_continues_sees_no_byte_twice() {
+    let bytes = pattern(100);
+    let source = Source::new(SourceKind::Pipe, &bytes).unwrap();
+    let sink = file(b"");
+    let (mut n_calls, mut seen) = (0, Vec::new());
+    let mut filter = FilterTransfer::new(&sink, |input: Input<'_>, room: &mut [u8]| {
+        n_calls += 1;
+        assert!(n_calls != 3, "the third call");
+        let n = input.bytes.len().min(10);
+        seen.extend_from_slice(&input.bytes[..n]);
+        room[..n].copy_from_slice(&input.bytes[..n]);
+        Filtered {
+            consumed: n,
+            produced: n,
+        }
+    });
+    let run = std::panic::AssertUnwindSafe(|| filter.run(&source.fd));
+    let panic = std::panic::catch_unwind(run).unwrap_err();
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"the third call"));
+    filter.run(&source.fd).unwrap();
+    filter.finish().unwrap();
+    assert_same(&contents(&sink), &bytes, "the output has every byte once");
+    assert_same(&seen, &bytes, "the filter has seen every byte once");
+}
