@@ -25,12 +25,13 @@ pub(crate) fn run<'a, E: Engine<'a>>(engine: &mut E) -> Result<Report, Error> {
 fn drive<'a, E: Engine<'a>>(engine: &mut E) -> Result<Ended, RunError> {
     loop {
         let watched = match engine.advance()? {
+            Flow::Continue if !engine.context().pacer.has_observer() => continue,
             Flow::Continue => {
                 let progress = engine.progress(None);
                 let Context { pacer, kernel, .. } = engine.context();
                 pacer.observe(kernel, &progress)
             }
-            Flow::Again => ControlFlow::Continue(()),
+            Flow::Again => continue,
             Flow::Wait(Wait::Time(time)) => {
                 let progress = engine.progress(Some(Side::Neither));
                 sleep(engine.context(), time, &progress)
@@ -91,11 +92,15 @@ fn wait<K: Kernel>(
 
 /// Returns the side of the endpoints that are still waited for, and [`Side::Neither`] for both.
 fn pending_side(awaited: &[Awaited<'_>]) -> Option<Side> {
-    let pending = awaited.iter().filter(|awaited| awaited.is_pending());
-    let pending = pending.filter(|awaited| awaited.interest == Interest::Ready);
-    pending
+    let wanted = pending(awaited).filter(|awaited| awaited.interest == Interest::Ready);
+    wanted
         .map(|awaited| awaited.side)
         .reduce(|one, other| if one == other { one } else { Side::Neither })
+}
+
+/// Returns the endpoints whose state is not known yet.
+fn pending<'s, 'fd>(awaited: &'s [Awaited<'fd>]) -> impl Iterator<Item = &'s Awaited<'fd>> {
+    awaited.iter().filter(|awaited| awaited.is_pending())
 }
 
 /// Returns true if enough endpoints are ready, or if one is broken.
@@ -112,11 +117,8 @@ fn is_over(awaited: &[Awaited<'_>], until: Until) -> bool {
 
 /// Returns the time until the first socket's own time-out expires.
 fn until_deadline<K: Kernel>(context: &Context<'_, K>) -> Option<Duration> {
-    let pending = context
-        .awaited
-        .iter()
-        .filter(|awaited| awaited.is_pending());
-    let deadline = pending.filter_map(|awaited| awaited.deadline).min()?;
+    let deadlines = pending(&context.awaited).filter_map(|awaited| awaited.deadline);
+    let deadline = deadlines.min()?;
     Some(deadline.saturating_sub(context.kernel.now()))
 }
 
@@ -135,13 +137,7 @@ fn poll<K: Kernel>(
 ) -> Result<Wakeup, RunError> {
     let polled = &mut context.polled;
     polled.clear();
-    let pending = || {
-        context
-            .awaited
-            .iter()
-            .filter(|awaited| awaited.is_pending())
-    };
-    polled.extend(pending().map(|a| PollFd::from_borrowed_fd(a.fd, a.events())));
+    polled.extend(pending(&context.awaited).map(|a| PollFd::from_borrowed_fd(a.fd, a.events())));
     match context.kernel.poll(polled, timeout) {
         Ok(_) => {}
         Err(Errno::INTR) => {
@@ -150,10 +146,7 @@ fn poll<K: Kernel>(
         }
         Err(errno) => return Err(CallError::new("poll", Side::Neither, errno).into()),
     }
-    let pending = context
-        .awaited
-        .iter_mut()
-        .filter(|awaited| awaited.is_pending());
+    let pending = context.awaited.iter_mut().filter(|a| a.is_pending());
     for (awaited, polled) in pending.zip(&context.polled) {
         let events = polled.revents();
         if !events.is_empty() {
@@ -166,15 +159,9 @@ fn poll<K: Kernel>(
 /// Marks the sockets whose own time-outs have expired. Returns true if there are any.
 fn mark_timed_out<K: Kernel>(context: &mut Context<'_, K>) -> bool {
     let mut has_expired = false;
-    for awaited in context
-        .awaited
-        .iter_mut()
-        .filter(|awaited| awaited.is_pending())
-    {
-        if awaited
-            .deadline
-            .is_some_and(|deadline| deadline <= context.kernel.now())
-        {
+    for awaited in context.awaited.iter_mut().filter(|a| a.is_pending()) {
+        let has_passed = |deadline| deadline <= context.kernel.now();
+        if awaited.deadline.is_some_and(has_passed) {
             awaited.state = PollState::TimedOut;
             has_expired = true;
         }

@@ -61,21 +61,6 @@ pub(crate) struct Partial {
     pub(crate) first_step: Option<Result<Step, CallError>>,
 }
 
-/// Classifies both descriptors and leaves the whole transfer to an engine.
-///
-/// # Errors
-///
-/// Fails if a descriptor cannot be classified.
-pub(crate) fn classify_both<K: Kernel>(
-    kernel: &K,
-    source: BorrowedFd<'_>,
-    sink: BorrowedFd<'_>,
-) -> Result<FastPath, RunError> {
-    let from = classify(kernel, Side::Source, source)?;
-    let to = classify(kernel, Side::Sink, sink)?;
-    Ok(FastPath::Continue(from, to, Partial::default()))
-}
-
 /// Classifies both descriptors, and moves a small file if no option needs an engine. Clones a whole
 /// file at once if [`Reflink::Always`](crate::Reflink::Always) asks for no more than that.
 ///
@@ -95,6 +80,7 @@ pub(crate) fn try_fast_path<K: Kernel>(
     {
         return Ok(FastPath::Done(report));
     }
+    let series_state = series_state.filter(|_| shortcuts.fast_path);
     let known = series_state.and_then(|series_state| series_state.sink.get());
     let (mut from, mut to) = match known {
         Some(to) => {

@@ -64,12 +64,15 @@ impl<'a> Pacer<'a> {
     }
 
     fn rate_limiter(&self) -> Option<&RateLimiter> {
-        self.rate_limiter
-            .as_ref()
-            .map(|rate_limiter| match rate_limiter {
-                Limiter::Own(rate_limiter) => rate_limiter,
-                Limiter::Shared(rate_limiter) => rate_limiter,
-            })
+        match self.rate_limiter.as_ref()? {
+            Limiter::Own(rate_limiter) => Some(rate_limiter),
+            Limiter::Shared(rate_limiter) => Some(rate_limiter),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn has_observer(&self) -> bool {
+        self.observer.is_some()
     }
 
     /// Returns whether the observer is also called while nothing moves, so that no call may sleep.

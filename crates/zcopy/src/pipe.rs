@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::sys::{Blocking, Errno, Kernel, Result, SpliceFlags, retried};
+use crate::sys::{Blocking, Errno, Kernel, Result, SpliceFlags, read_up_to, retried};
 
 /// The capacity in bytes that a private pipe requests: the default of `/proc/sys/fs/pipe-max-size`,
 /// which bounds unprivileged users.
@@ -78,19 +78,11 @@ impl Pipe {
 
     /// Reads and returns all bytes that the pipe holds.
     pub(crate) fn contents<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
-        let mut bytes = vec![0; self.in_flight as usize];
-        let mut filled = 0;
-        while filled < bytes.len() {
-            // The pipe holds these bytes, so that the read neither sleeps nor fails.
-            let room = &mut bytes[filled..];
-            match retried(|| kernel.read(self.reader(), None, room, Blocking::MaySleep)) {
-                Ok(0) | Err(_) => break,
-                Ok(n) => filled += n,
-            }
-        }
-        bytes.truncate(filled);
-        self.in_flight = 0;
-        bytes
+        let len = std::mem::take(&mut self.in_flight) as usize;
+        // The pipe holds these bytes, so that the reads neither sleep nor fail.
+        read_up_to(len, |_, room| {
+            kernel.read(self.reader(), None, room, Blocking::MaySleep)
+        })
     }
 
     pub(crate) fn reader(&self) -> BorrowedFd<'_> {

@@ -44,6 +44,24 @@ pub(crate) fn retried<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
+/// Reads up to `len` bytes with `read`, which receives the number of bytes so far and memory for
+/// the rest. Returns fewer if a read returns 0 or fails.
+pub(crate) fn read_up_to(
+    len: usize,
+    mut read: impl FnMut(usize, &mut [u8]) -> Result<usize>,
+) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    let mut filled = 0;
+    while filled < len {
+        match retried(|| read(filled, &mut bytes[filled..])) {
+            Ok(0) | Err(_) => break,
+            Ok(n) => filled += n,
+        }
+    }
+    bytes.truncate(filled);
+    bytes
+}
+
 /// The fields of `fstat(2)` that this crate needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Status {

@@ -402,12 +402,8 @@ impl<'a> Transfer<'a> {
             return self.fan_out(kernel);
         }
         let (source_fd, sink_fd, options) = (self.source, self.sink, &self.options);
-        let fast_path = match self.rate_limiter {
-            None => {
-                fast_path::try_fast_path(&kernel, source_fd, sink_fd, options, self.series_state)
-            }
-            Some(_) => fast_path::classify_both(&kernel, source_fd, sink_fd),
-        };
+        let fast_path =
+            fast_path::try_fast_path(&kernel, source_fd, sink_fd, options, self.series_state);
         let (source, sink, partial) = match fast_path.map_err(RunError::before_anything_moved)? {
             FastPath::Done(report) => return Ok(report),
             FastPath::Continue(source, sink, partial) => (source, sink, partial),

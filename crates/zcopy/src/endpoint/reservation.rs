@@ -12,7 +12,7 @@ use super::{Endpoint, Positioning};
 use crate::buffer::ALIGNMENT;
 use crate::call_error::Cause;
 use crate::fd_info::Kind;
-use crate::sys::{Blocking, Errno, Kernel, Result, SeekFrom, retried};
+use crate::sys::{Blocking, Errno, Kernel, Result, SeekFrom, read_up_to};
 
 /// The number of free bytes of a file system that are never reserved.
 const SPARE_SPACE: u64 = 16 << 20;
@@ -394,24 +394,15 @@ impl Endpoint<'_> {
 
     /// Reads `len` bytes at `offset`: fewer if the file ends or a read fails before.
     fn read_at<K: Kernel>(&self, kernel: &K, offset: u64, len: usize) -> Vec<u8> {
-        let mut bytes = vec![0; len];
-        let mut filled = 0;
-        while filled < len {
-            let (offset, room) = (offset + filled as u64, &mut bytes[filled..]);
-            let read = retried(|| kernel.read(self.fd, Some(offset), room, Blocking::MaySleep));
-            let read = match read {
+        read_up_to(len, |filled, room| {
+            let offset = offset + filled as u64;
+            match kernel.read(self.fd, Some(offset), room, Blocking::MaySleep) {
                 Err(Errno::INVAL) if self.info.direct => {
                     read_in_blocks(kernel, self.fd, offset, room)
                 }
                 read => read,
-            };
-            match read {
-                Ok(0) | Err(_) => break,
-                Ok(n) => filled += n,
             }
-        }
-        bytes.truncate(filled);
-        bytes
+        })
     }
 }
 
@@ -434,7 +425,7 @@ fn read_in_blocks<K: Kernel>(
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     let blocks = &mut memory[start..][..len];
     let from = Some(offset - before as u64);
-    let n = retried(|| kernel.read(fd, from, blocks, Blocking::MaySleep))?;
+    let n = kernel.read(fd, from, blocks, Blocking::MaySleep)?;
     let n = n.saturating_sub(before).min(room.len());
     room[..n].copy_from_slice(&blocks[before..][..n]);
     Ok(n)
