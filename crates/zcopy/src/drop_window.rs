@@ -2,6 +2,7 @@
 
 use crate::call_error::CallError;
 use crate::endpoint::Endpoint;
+use crate::options::Cache;
 use crate::side::Side;
 use crate::sys::{Errno, Kernel, SeekFrom, WriteOut, retried};
 
@@ -14,19 +15,12 @@ const WINDOW: u64 = 8 << 20;
 /// readers have read beyond that stay.
 const READ_AHEAD: u64 = 8 << 20;
 
-/// The pages that were moved and not dropped yet, on both sides.
+/// The pages of one endpoint that were moved: `start..dropped` are gone, `dropped..sent` are being
+/// written to the disk.
 ///
 /// Only clean pages can be dropped. So the kernel first starts to write each window of the sink to
 /// the disk, without waiting. When the next window is full, the transfer waits for the first and
 /// drops it. Pages that are still in a pipe stay until they are read.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DropBehind {
-    source: Option<DropWindow>,
-    sink: Option<DropWindow>,
-}
-
-/// The pages of one endpoint: `start..dropped` are gone, `dropped..sent` are being written to the
-/// disk.
 ///
 /// Only pages that the transfer alone has used are dropped. Once another process or thread moves
 /// the same cursor, the transfer cannot know whose pages follow, and leaves them in the cache.
@@ -39,64 +33,12 @@ pub(crate) struct DropWindow {
     is_lost: bool,
 }
 
-impl DropBehind {
-    /// Drops behind on each endpoint that has pages and a known position.
-    pub(crate) fn new(source: &Endpoint<'_>, sink: &Endpoint<'_>) -> Self {
-        Self {
-            source: DropWindow::of(source),
-            sink: DropWindow::of(sink),
-        }
-    }
-
-    /// Writes out and drops the pages that are a window or more behind.
-    ///
-    /// # Errors
-    ///
-    /// `EIO`, `ENOSPC` or `EDQUOT` if the disk could not store what the sink had accepted. Ignores
-    /// the errors of page caches that do not accept advice.
-    pub(crate) fn advance<K: Kernel>(
-        &mut self,
-        kernel: &K,
-        source: &Endpoint<'_>,
-        sink: &Endpoint<'_>,
-    ) -> Result<(), CallError> {
-        if let Some(drop_window) = &mut self.source {
-            drop_window.advance_read(kernel, source);
-        }
-        if let Some(drop_window) = &mut self.sink {
-            drop_window.advance_written(kernel, sink)?;
-        }
-        Ok(())
-    }
-
-    /// Waits for the remaining pages and drops all.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`DropBehind::advance`].
-    pub(crate) fn finish<K: Kernel>(
-        &mut self,
-        kernel: &K,
-        source: &Endpoint<'_>,
-        sink: &Endpoint<'_>,
-    ) -> Result<(), CallError> {
-        if let Some(drop_window) = &mut self.source {
-            drop_window.finish_read(kernel, source);
-        }
-        if let Some(drop_window) = &mut self.sink {
-            drop_window.finish_written(kernel, sink)?;
-        }
-        Ok(())
-    }
-}
-
 impl DropWindow {
-    /// Returns the window that starts at the endpoint's position. `None` if the endpoint has no
-    /// pages, or its position is not known.
-    pub(crate) fn of(endpoint: &Endpoint<'_>) -> Option<Self> {
-        let start = endpoint
-            .position()
-            .filter(|_| endpoint.info.is_seekable())?;
+    /// Returns the window that starts at the endpoint's position. `None` if the caller does not
+    /// want pages to be dropped, the endpoint has no pages, or its position is not known.
+    pub(crate) fn new(endpoint: &Endpoint<'_>, cache: Cache) -> Option<Self> {
+        let has_pages = cache == Cache::DropBehind && endpoint.info.is_seekable();
+        let start = endpoint.position().filter(|_| has_pages)?;
         Some(Self {
             start,
             dropped: start,
@@ -134,7 +76,8 @@ impl DropWindow {
     ///
     /// # Errors
     ///
-    /// Those of [`DropBehind::advance`].
+    /// `EIO`, `ENOSPC` or `EDQUOT` if the disk could not store what the sink had accepted. Ignores
+    /// the errors of page caches that do not accept advice.
     pub(crate) fn advance_written<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -168,7 +111,7 @@ impl DropWindow {
     ///
     /// # Errors
     ///
-    /// Those of [`DropBehind::advance`].
+    /// Those of [`DropWindow::advance_written`].
     pub(crate) fn finish_written<K: Kernel>(
         &mut self,
         kernel: &K,

@@ -20,6 +20,7 @@ pub enum Side {
     Source,
     /// The descriptor that the bytes go to.
     Sink,
-    /// Neither side alone: the pair, or a resource that the transfer itself needs.
+    /// No single side. The call concerns both descriptors and does not say which one failed, or it
+    /// concerns the transfer itself, such as its private pipe.
     Neither,
 }

@@ -15,7 +15,7 @@ use crate::endpoint::Endpoint;
 use crate::engine::{Callbacks, Engine, Flow, SinkPolicy};
 use crate::error::{Error, RunError};
 use crate::fd_info::Kind;
-use crate::options::{Cache, Options};
+use crate::options::Options;
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::records::Records;
@@ -81,9 +81,6 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         callbacks: Callbacks<'a>,
         policy: SinkPolicy<'a>,
     ) -> Self {
-        let drops = options.cache == Cache::DropBehind;
-        let drop_window =
-            |endpoint: &Endpoint<'_>| drops.then(|| DropWindow::of(endpoint)).flatten();
         // One read must fit one message, if a sink takes messages.
         let written_to = sinks
             .iter()
@@ -104,7 +101,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
                 if options.strategy.is_some() {
                     sink.ignore_free_space();
                 }
-                let drop_window = drop_window(&sink);
+                let drop_window = DropWindow::new(&sink, options.cache);
                 // The sink is served from the backlog, so its clone of the source is never read.
                 let state = CopyState::new(source.clone(), sink).with_sizes(&options);
                 SinkState::new(state, plan.strategy(), drop_window)
@@ -115,11 +112,11 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             policy,
             inspect: callbacks.inspect,
             records: Records::new(&kernel, options.records),
-            source_drop_window: drop_window(&source),
+            source_drop_window: DropWindow::new(&source, options.cache),
             backlog: Backlog {
                 storage,
                 state: CopyState::new(source, written_to).with_sizes(&options),
-                head: 0,
+                pipe_position: 0,
                 surplus: Vec::new(),
             },
             sinks: sink_states,
@@ -138,7 +135,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
     /// Begins a round, unless the limit or the rate forbids it or the source is not ready: then it
     /// returns the flow that says so.
     fn begin(&mut self) -> Result<Option<Flow>, RunError> {
-        let left = self.context.left(self.backlog.head);
+        let left = self.context.left(self.backlog.pipe_position);
         if left == 0 {
             return Ok(Some(Flow::Ended(Ended::Limit)));
         }
@@ -154,11 +151,11 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             self.give_up_tee(Some(Cause::SharedCursor))?;
         }
         self.give_lone_reader_a_pipe();
-        self.round_limit = self.backlog.head + allowed;
-        self.round_start = self.backlog.head;
+        self.round_limit = self.backlog.pipe_position + allowed;
+        self.round_start = self.backlog.pipe_position;
         self.round_end = None;
         let source = &self.backlog.state.source;
-        let is_long = self.context.is_long(self.backlog.head, source);
+        let is_long = self.context.is_long(self.backlog.pipe_position, source);
         let sinks = self.sinks.iter().map(|sink| &sink.state.sink);
         self.context.grow_pipes(is_long, Some(source), sinks);
         Ok(self.wait_for_source())
@@ -230,7 +227,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             .filter(|(_, sink)| sink.served_by == Strategy::Buffered);
         let written = buffered.map(|(_, sink)| sink.delivered).min();
         let position = if self.has_live_sink() {
-            written.unwrap_or(self.backlog.head)
+            written.unwrap_or(self.backlog.pipe_position)
         } else {
             // Without a sink, all bytes that the last one lacks are returned to the caller.
             self.delivered()
@@ -280,8 +277,8 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
     /// Returns whether every sink has every byte that has left the source, and the backlog is
     /// empty, also of bytes that no sink wants any more.
     fn all_caught_up(&self) -> bool {
-        let head = self.backlog.head;
-        let has_all = |sink: &SinkState<'_>| sink.delivered == head && sink.taken == head;
+        let position = self.backlog.pipe_position;
+        let has_all = |sink: &SinkState<'_>| sink.delivered == position && sink.given == position;
         self.backlog.state.in_flight() == 0 && self.live().all(|(_, sink)| has_all(sink))
     }
 

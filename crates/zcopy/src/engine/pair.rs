@@ -10,13 +10,13 @@ use crate::buffer;
 use crate::call_error::{CallError, Cause};
 use crate::context::Context;
 use crate::copy_state::{CopyState, StepBudget};
-use crate::drop_window::DropBehind;
+use crate::drop_window::DropWindow;
 use crate::endpoint::Endpoint;
 use crate::engine::{Callbacks, Engine, Flow};
 use crate::error::{Error, RunError};
 use crate::fast_path::Partial;
 use crate::fd_info::Kind;
-use crate::options::{Cache, Options, Sparse};
+use crate::options::{Options, Sparse};
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::records::Records;
@@ -45,7 +45,8 @@ pub(crate) struct PairEngine<'a, K> {
     strategy: Strategy,
     phase: Phase,
     extents: Option<Extents>,
-    drop_behind: Option<DropBehind>,
+    source_drop_window: Option<DropWindow>,
+    sink_drop_window: Option<DropWindow>,
     /// Whether the source has given bytes, or has blocked.
     source_has_answered: bool,
     /// Whether the wait before the next step is over.
@@ -120,8 +121,8 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             strategy: plan.strategy(),
             phase: plan.opening().map_or(Phase::Main, Phase::WarmUp),
             extents: (is_searched && !counts_records).then(|| Extents::new(shown_to)),
-            drop_behind: (options.cache == Cache::DropBehind)
-                .then(|| DropBehind::new(&source, &sink)),
+            source_drop_window: DropWindow::new(&source, options.cache),
+            sink_drop_window: DropWindow::new(&sink, options.cache),
             source_has_answered: false,
             has_waited: false,
             first_step: None,
@@ -279,9 +280,11 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         if is_bulk && self.state.in_flight() == 0 {
             self.phase = Phase::Main;
         }
-        if let Some(drop_behind) = &mut self.drop_behind {
-            let (source, sink) = (&self.state.source, &self.state.sink);
-            drop_behind.advance(&self.context.kernel, source, sink)?;
+        if let Some(drop_window) = &mut self.source_drop_window {
+            drop_window.advance_read(&self.context.kernel, &self.state.source);
+        }
+        if let Some(drop_window) = &mut self.sink_drop_window {
+            drop_window.advance_written(&self.context.kernel, &self.state.sink)?;
         }
         Ok(Flow::Continue)
     }
@@ -289,6 +292,14 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     pub(super) fn sync_data(&self) -> Result<(), CallError> {
         let sink = &self.state.sink;
         sink.sync_data(&self.context.kernel, self.context.options.sync_data)
+    }
+
+    /// Returns whether bytes before `end` wait for the reserved range, or the rest of the range
+    /// cannot be released because another process or thread has moved the cursor.
+    fn must_fill_range(&mut self, end: u64) -> bool {
+        let has_bytes = self.context.bytes < end && !self.state.needs_input();
+        let sink = &mut self.state.sink;
+        has_bytes || sink.reserved() > 0 && !sink.release(&self.context.kernel)
     }
 
     /// Enlarges the caller's pipes, once, when the transfer is known to be long.
@@ -365,9 +376,7 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
     fn fill_reserved(&mut self) -> Result<(), RunError> {
         let reserved = self.state.sink.reserved();
         let end = self.context.bytes + reserved.min(self.state.in_flight());
-        while self.context.bytes < end && !self.state.needs_input()
-            || self.state.sink.reserved() > 0 && !self.state.sink.release(&self.context.kernel)
-        {
+        while self.must_fill_range(end) {
             let state = |engine: &Self| (engine.state.calls, engine.strategy, engine.phase);
             let before = state(self);
             match self.take_step(reserved, reserved)? {

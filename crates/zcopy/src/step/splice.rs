@@ -10,7 +10,7 @@
 //! | `EINVAL` | no end is a pipe, or the other end takes no splice | refused |
 //! | `ENOSYS`, `EPERM`, `EOPNOTSUPP`, `EXDEV`, `EBADF` | seccomp, or the file system | refused |
 //! | `EOVERFLOW` | the range ends past the largest offset | refused |
-//! | `EAGAIN` | one end is not ready; the end that is not a file if one is | waits |
+//! | `EAGAIN` | the pipe is not ready if the other end is a file; otherwise either end | waits |
 //! | `EINTR` | a signal arrived | repeated |
 //! | any other | an error of the end that is not a pipe; between two pipes, of the sink | fails |
 //! | returns 0 | the end of the source, or a stream's urgent mark | confirmed by a read |

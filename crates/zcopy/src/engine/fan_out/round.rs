@@ -40,7 +40,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             sink.blocked = false;
         }
         if self.backlog.storage == Storage::Pipe && self.all_caught_up() {
-            let max = self.round_limit - self.backlog.head;
+            let max = self.round_limit - self.backlog.pipe_position;
             match self.backlog.fill_pipe(&self.context.kernel, max, blocking) {
                 Ok(Step::Filled) => {
                     self.round_end = Some(self.backlog.consumed());
@@ -84,9 +84,9 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     /// Returns the sums of all positions that a step can move.
     fn positions(&self) -> (u64, u64, u64) {
-        let taken = self.sinks.iter().map(|sink| sink.taken).sum();
+        let given = self.sinks.iter().map(|sink| sink.given).sum();
         let delivered = self.sinks.iter().map(|sink| sink.delivered).sum();
-        (self.backlog.head, taken, delivered)
+        (self.backlog.pipe_position, given, delivered)
     }
 
     /// Decides what to do when a splice from the source moved nothing.
@@ -106,7 +106,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     /// Reads from a stream that has ended or is at its urgent mark, which only a read gets past.
     fn read_past_mark(&mut self) -> Result<Flow, RunError> {
-        let max = self.round_limit - self.backlog.head;
+        let max = self.round_limit - self.backlog.pipe_position;
         let blocking = self.context.blocking();
         match self
             .backlog
@@ -123,7 +123,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     /// Reads to confirm the end of a file, which may hide its size.
     fn confirm_end(&mut self) -> Result<Flow, RunError> {
-        let max = self.round_limit - self.backlog.head;
+        let max = self.round_limit - self.backlog.pipe_position;
         let blocking = self.context.blocking();
         let filled = self
             .backlog
@@ -156,7 +156,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     fn teeable(&self) -> u64 {
         match (self.backlog.storage, self.round_end) {
             (Storage::Buffer, _) | (_, None) => 0,
-            (_, Some(end)) => end - self.backlog.head,
+            (_, Some(end)) => end - self.backlog.pipe_position,
         }
     }
 
@@ -164,7 +164,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     fn tee(&mut self, index: usize, blocking: Blocking) -> Result<Retry, RunError> {
         let len = self.teeable();
         let sink = &mut self.sinks[index];
-        let has_it = sink.taken > self.backlog.head || sink.state.in_flight() > 0;
+        let has_it = sink.given > self.backlog.pipe_position || sink.state.in_flight() > 0;
         if !sink.is_live() || !sink.uses_tee() || has_it || len == 0 {
             return Ok(Retry::WhenReady);
         }
@@ -197,14 +197,14 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     /// every sink that needs it.
     fn consumable(&self) -> u64 {
         let teed = self.live().filter(|(_, sink)| sink.uses_tee());
-        let end = teed.map(|(_, sink)| sink.taken).min();
+        let end = teed.map(|(_, sink)| sink.given).min();
         let end = end.or(self.round_end).unwrap_or(self.round_limit);
         // One read may return one packet of several that were spliced for it.
         let in_pipe = match self.backlog.storage {
             Storage::Pipe => 0,
             Storage::Buffer => self.backlog.state.in_pipe(),
         };
-        end.saturating_sub(self.backlog.head).max(in_pipe)
+        end.saturating_sub(self.backlog.pipe_position).max(in_pipe)
     }
 
     /// Returns whether a read may succeed although a splice from the source failed: nothing has
@@ -254,7 +254,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 .splice_to(&self.context.kernel, &mut sink.state.sink, len, blocking);
         match spliced {
             Ok(Step::Moved(n)) => {
-                sink.taken = self.backlog.head;
+                sink.given = self.backlog.pipe_position;
                 sink.accepted(n);
                 sink.has_spliced = true;
                 let cursor_was_moved = sink.state.sink.cursor_was_moved();
@@ -277,13 +277,13 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         if !self.backlog.state.buffer.is_empty() || len == 0 {
             return Ok(ControlFlow::Continue(Retry::WhenReady));
         }
-        let left = self.context.left(self.backlog.head);
+        let left = self.context.left(self.backlog.pipe_position);
         let filled = self
             .backlog
             .fill_buffer(&self.context.kernel, len, left, blocking)?;
         match filled {
             Step::Filled => {
-                self.round_end.get_or_insert(self.backlog.head);
+                self.round_end.get_or_insert(self.backlog.pipe_position);
                 Ok(ControlFlow::Continue(Retry::AtOnce))
             }
             Step::Eof if self.round_end.is_some() => Err(backlog::missing_bytes("read").into()),

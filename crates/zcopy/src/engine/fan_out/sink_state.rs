@@ -30,7 +30,7 @@ pub(crate) struct SinkState<'a> {
     /// How its private pipe is drained: by splice, or, if the sink refuses that, by read and write.
     pub(crate) drained_by: Strategy,
     /// How many bytes of the stream it has been given.
-    pub(crate) taken: u64,
+    pub(crate) given: u64,
     /// How many of them the sink has accepted.
     pub(crate) delivered: u64,
     /// How many of those have been synced to the disk.
@@ -61,7 +61,7 @@ impl<'a> SinkState<'a> {
             state,
             served_by,
             drained_by: Strategy::SplicePipe,
-            taken: 0,
+            given: 0,
             delivered: 0,
             synced: 0,
             has_spliced: false,
@@ -128,7 +128,7 @@ impl<'a> SinkState<'a> {
             backlog.tee_to(kernel, pipe.writer(), len, Blocking::Nonblocking)?
         };
         if let Step::Moved(n) = step {
-            self.taken += n;
+            self.given += n;
             self.has_spliced = true;
             match &mut self.state.pipe {
                 Some(pipe) if self.served_by == Strategy::SplicePipe => pipe.in_flight += n,
@@ -190,7 +190,7 @@ impl<'a> SinkState<'a> {
         let step = buffered::write_once(kernel, sink, sink_reopened, bytes, blocking)?;
         if let Step::Moved(n) = step {
             self.accepted(n);
-            self.taken = self.delivered;
+            self.given = self.delivered;
         }
         Ok(step)
     }

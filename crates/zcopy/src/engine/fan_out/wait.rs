@@ -74,7 +74,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             sink.blocked_since.get_or_insert(since);
         }
         self.context.awaited.clear();
-        // A sink that is full may keep bytes from coming although all sinks have everything.
+        // While a sink blocks, the round cannot end, and nothing is taken from the source.
         if !self.await_blocked_sinks() {
             let source = &mut self.backlog.state.source;
             let deadline = self.context.deadline(Side::Source, source, Some(since));

@@ -190,10 +190,11 @@ impl<K: Kernel> PairEngine<'_, K> {
             // Reads from a pipe do not fail.
             _ if self.state.source.info.kind == Kind::Pipe => Side::Sink,
             _ => match self.peek() {
-                Ok(_) => Side::Sink,
                 // Only a read that takes bytes could tell about a file without positions.
                 Err(Errno::SPIPE) => Side::Neither,
-                Err(_) => Side::Source,
+                Err(found) if found == errno => Side::Source,
+                // A source that fails for another reason did not cause this error.
+                _ => Side::Sink,
             },
         };
         CallError { side, ..error }

@@ -83,9 +83,12 @@ impl<K: Kernel> PairEngine<'_, K> {
     }
 
     pub(super) fn finish_cache(&mut self) -> Result<(), CallError> {
-        let Some(drop_behind) = &mut self.drop_behind else {
-            return Ok(());
-        };
-        drop_behind.finish(&self.context.kernel, &self.state.source, &self.state.sink)
+        if let Some(drop_window) = &mut self.source_drop_window {
+            drop_window.finish_read(&self.context.kernel, &self.state.source);
+        }
+        match &mut self.sink_drop_window {
+            Some(drop_window) => drop_window.finish_written(&self.context.kernel, &self.state.sink),
+            None => Ok(()),
+        }
     }
 }

@@ -98,7 +98,8 @@ impl<K: Kernel> PairEngine<'_, K> {
         {
             return Err(error);
         }
-        // In a direct splice the other side is a pipe, which causes `EAGAIN` if it is non-blocking.
+        // A direct splice also fails with `EAGAIN` because of its pipe, if that is in non-blocking
+        // mode. So only a pipe in blocking mode proves that the time-out has expired.
         if side != Side::Source
             && let Err(error) = self.context.check_time_out(Side::Sink, sink)
             && (side == Side::Sink || source.is_blocking(&self.context.kernel))

@@ -222,6 +222,26 @@ fn a_source_that_fails_is_named_though_the_call_has_two_ends() {
     }
 }
 
+/// The sink was sealed, and the source has a bad block behind the bytes in the private pipe. The
+/// error named the source.
+#[test]
+fn an_error_of_the_sink_is_not_taken_for_one_of_a_source_that_fails_otherwise() {
+    let (kernel, ..) = two_files(0);
+    let mut file = File::holding(&patterned(LONG));
+    file.bad = Some((100_000, Errno::IO));
+    let source = kernel.source(Object::File(file), OFlags::empty());
+    let mut file = File::holding(&[]);
+    file.bad = Some((1, Errno::PERM));
+    let sink = kernel.sink(Object::File(file), OFlags::empty());
+    let options = Options {
+        strategy: Some(Strategy::SplicePipe),
+        ..Options::default()
+    };
+    let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Sink, 1));
+    assert_eq!(error.raw_os_error(), Some(Errno::PERM.raw_os_error()));
+}
+
 /// A socket returns its error once and then its end, which another strategy would have taken for
 /// the end of the source.
 #[test]
