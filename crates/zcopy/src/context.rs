@@ -40,7 +40,8 @@ pub(crate) struct Context<'a, K> {
     pub(crate) total: Option<u64>,
     /// The record of each strategy, in the order of first use.
     pub(crate) attempts: Vec<Attempt>,
-    /// How many times in a row an endpoint polled as ready and then blocked.
+    /// How many steps in a row have blocked. Only the first may have had a reason to: since then, an
+    /// endpoint has polled as ready before each.
     pub(crate) times_blocked: u32,
     /// The endpoints of the last [`Wait`](crate::wait::Wait), with its result.
     pub(crate) awaited: Vec<Awaited<'a>>,
