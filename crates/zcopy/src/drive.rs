@@ -25,7 +25,7 @@ pub(crate) fn run<'a, E: Engine<'a>>(engine: &mut E) -> Result<Report, Error> {
 fn drive<'a, E: Engine<'a>>(engine: &mut E) -> Result<Ended, RunError> {
     loop {
         let watched = match engine.advance()? {
-            Flow::Continue if !engine.context().pacer.has_observer() => continue,
+            Flow::Continue if !engine.context().pacer.observes() => continue,
             Flow::Continue => {
                 let progress = engine.progress(None);
                 let Context { pacer, kernel, .. } = engine.context();

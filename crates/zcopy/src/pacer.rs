@@ -70,9 +70,10 @@ impl<'a> Pacer<'a> {
         }
     }
 
+    /// Returns whether [`observe`](Self::observe) has an effect.
     #[inline]
-    pub(crate) fn has_observer(&self) -> bool {
-        self.observer.is_some()
+    pub(crate) fn observes(&self) -> bool {
+        self.observer.is_some() || self.ticks()
     }
 
     /// Returns whether the observer is also called while nothing moves, so that no call may sleep.
