@@ -65,7 +65,7 @@ const ANOTHER: &str = "the caller asked for another strategy";
 ///
 /// let skipped = plan.candidates().iter().find(|c| c.strategy() == Strategy::Reflink);
 /// assert!(skipped.is_some_and(|c| c.verdict() == Verdict::Skipped));
-/// assert!(plan.to_string().starts_with("pipe -> /dev/null\n  chosen   splice_pipe"));
+/// assert!(plan.to_string().starts_with("pipe -> /dev/null\n  chosen    splice_pipe"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -90,10 +90,10 @@ pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<
     }
     let mut candidates = order(source, sink, options).map(|strategy| {
         let (verdict, reason) = match requested {
-            Some(requested) if requested == strategy => (Verdict::Reserve, REQUESTED),
+            Some(requested) if requested == strategy => (Verdict::Fallback, REQUESTED),
             Some(_) => (Verdict::Skipped, ANOTHER),
             None => match fit(strategy, source, sink, options) {
-                Fit::Good(reason) => (Verdict::Reserve, reason),
+                Fit::Good(reason) => (Verdict::Fallback, reason),
                 Fit::Poor(reason) | Fit::Not(reason) => (Verdict::Skipped, reason),
             },
         };
@@ -205,7 +205,7 @@ impl Plan {
         self.candidates[0].strategy
     }
 
-    /// Returns every strategy: the chosen one, the ones in reserve in the order in which they take
+    /// Returns every strategy: the chosen one, the fallbacks in the order in which they take
     /// over, and the skipped ones.
     #[must_use]
     pub fn candidates(&self) -> &[Candidate] {
@@ -298,14 +298,14 @@ impl Plan {
         self.opening
     }
 
-    /// Returns the strategy that takes over when `strategy` cannot go on: the next one in reserve,
-    /// or else `buffered`.
+    /// Returns the strategy that takes over when `strategy` cannot go on: the next fallback, or
+    /// else `buffered`.
     pub(crate) fn after(&self, strategy: Strategy) -> Strategy {
         let mut later = self.candidates.iter();
         later.find(|candidate| candidate.strategy == strategy);
         later
             .next()
-            .filter(|next| next.verdict == Verdict::Reserve)
+            .filter(|next| next.verdict == Verdict::Fallback)
             .map_or(Strategy::Buffered, |next| next.strategy)
     }
 }

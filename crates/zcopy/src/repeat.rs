@@ -216,7 +216,7 @@ impl<'a> Repeat<'a> {
     /// let null = std::fs::File::create("/dev/null")?;
     /// let plan = Repeat::new("y\n").plan(&null)?;
     /// assert_eq!(plan.strategy(), Strategy::Buffered);
-    /// assert!(plan.to_string().starts_with("pattern, 2 bytes -> /dev/null\n  chosen   buffered"));
+    /// assert!(plan.to_string().starts_with("pattern, 2 bytes -> /dev/null\n  chosen    buffered"));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn plan<Sink: AsFd + ?Sized>(&self, sink: &Sink) -> Result<Plan> {

@@ -304,7 +304,7 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Returns what [`run`](Self::run) would do: every strategy, as chosen, in reserve or skipped,
+    /// Returns what [`run`](Self::run) would do: every strategy, as chosen, fallback or skipped,
     /// with the reason. It moves no bytes and no cursor.
     ///
     /// `run` follows the same plan, except that it copies a small file, or clones a whole file,
