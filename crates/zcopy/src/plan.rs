@@ -34,7 +34,7 @@ pub(crate) const SMALL_FILE: u64 = 64 << 10;
 
 /// The first bytes of a pipe or stream socket, which are moved without preparation. After them, a
 /// step of [`SMALL`] bytes or more shows that a private pipe is worth opening.
-pub(crate) const OPENING: u64 = 128 << 10;
+pub(crate) const WARM_UP: u64 = 128 << 10;
 
 /// Up to this many bytes a private pipe costs more than it saves, and strategies that need no
 /// preparation come first.
@@ -75,7 +75,7 @@ pub struct Plan {
     sinks: Vec<FdInfo>,
     /// The strategy of each sink, if there are several sinks.
     per_sink: Vec<Candidate>,
-    opening: Option<Strategy>,
+    warm_up: Option<Strategy>,
 }
 
 /// Plans a transfer from one source to one sink.
@@ -102,7 +102,7 @@ pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<
     // The sort is stable: strategies that are used keep their order, and skipped ones come last.
     candidates.sort_by_key(|candidate| candidate.verdict == Verdict::Skipped);
     candidates[0].verdict = Verdict::Chosen;
-    let opening = match source.kind {
+    let warm_up = match source.kind {
         _ if requested.is_some() || !candidates[0].strategy.facts().has_private_pipe => None,
         Kind::Pipe if !(sink.kind == Kind::Pipe || goes_by_cursor(sink, options)) => {
             Some(Strategy::Splice)
@@ -111,7 +111,7 @@ pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<
         _ => None,
     };
     Ok(Plan {
-        opening,
+        warm_up,
         ..Plan::new(candidates.to_vec(), source, &[*sink])
     })
 }
@@ -194,12 +194,12 @@ impl Plan {
             source: *source,
             sinks: sinks.to_vec(),
             per_sink: Vec::new(),
-            opening: None,
+            warm_up: None,
         }
     }
 
     /// Returns the strategy that the transfer tries first. The bytes of
-    /// [`opening`](Self::opening) are moved before that.
+    /// [`warm_up`](Self::warm_up) are moved before that.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.candidates[0].strategy
@@ -290,12 +290,12 @@ impl Plan {
     /// let sink = std::fs::File::create("/dev/null")?;
     /// let plan = Transfer::new(&server, &sink).plan()?;
     /// assert_eq!(plan.strategy(), Strategy::SplicePipe);
-    /// assert_eq!(plan.opening(), Some(Strategy::Buffered));
+    /// assert_eq!(plan.warm_up(), Some(Strategy::Buffered));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn opening(&self) -> Option<Strategy> {
-        self.opening
+    pub fn warm_up(&self) -> Option<Strategy> {
+        self.warm_up
     }
 
     /// Returns the strategy that takes over when `strategy` cannot go on: the next fallback, or
@@ -329,10 +329,10 @@ impl fmt::Display for Plan {
                 index + 1
             )?;
         }
-        if let Some(opening) = self.opening {
-            write!(f, "\nopening: {opening}, for 128 KiB")?;
+        if let Some(warm_up) = self.warm_up {
+            write!(f, "\nwarm-up: {warm_up}, for the first 128 KiB")?;
             if self.source.kind != Kind::Pattern {
-                f.write_str(" and until 32 KiB arrive at once")?;
+                f.write_str(" and until one step moves 32 KiB")?;
             }
         }
         write!(f, "{}", self.page_sharing())

@@ -143,8 +143,8 @@ fn case(from: SourceKind, to: SinkKind, bytes: &[u8]) {
         assert_planned(from, to, bytes.len(), plan.strategy(), &what);
         let strategy = report.strategy();
         let starts_small = bytes.len() <= 4 * PIPE
-            && plan.opening().is_some_and(|opening| {
-                strategy == opening || is_refused(opening) && strategy == Strategy::Buffered
+            && plan.warm_up().is_some_and(|warm_up| {
+                strategy == warm_up || is_refused(warm_up) && strategy == Strategy::Buffered
             });
         // That there is nothing to move is what a read has the last word on.
         let is_nothing = report.bytes() == 0 && strategy == Strategy::Buffered;

@@ -156,8 +156,8 @@ fn order(row: &str) -> (Vec<Strategy>, Option<Strategy>) {
     let table = table();
     let cell = table.iter().find(|(pair, _)| *pair == row);
     let (_, cell) = cell.unwrap_or_else(|| panic!("the table has no row: {row}"));
-    let (order, opening) = match cell.split_once("; begins with ") {
-        Some((order, opening)) => (order, Some(named(opening))),
+    let (order, warm_up) = match cell.split_once("; begins with ") {
+        Some((order, warm_up)) => (order, Some(named(warm_up))),
         None => (*cell, None),
     };
     let order = order.trim_start_matches("the same in the order ");
@@ -165,7 +165,7 @@ fn order(row: &str) -> (Vec<Strategy>, Option<Strategy>) {
     if order.last() != Some(&Strategy::Buffered) {
         order.push(Strategy::Buffered);
     }
-    (order, opening)
+    (order, warm_up)
 }
 
 fn named(name: &str) -> Strategy {
@@ -178,7 +178,7 @@ fn named(name: &str) -> Strategy {
 fn planned(plan: &Plan) -> (Vec<Strategy>, Option<Strategy>) {
     let candidates = plan.candidates().iter();
     let used = candidates.filter(|candidate| candidate.verdict() != Verdict::Skipped);
-    (used.map(Candidate::strategy).collect(), plan.opening())
+    (used.map(Candidate::strategy).collect(), plan.warm_up())
 }
 
 /// The plan for a pair with `len` bytes to move: by the source's size, by a limit where it has

@@ -107,7 +107,7 @@ fn every_sink_gets_exactly_the_beginning_of_every_pattern() {
                 if !kind.is_pipe() || limit <= 256 << 10 || is_refused(Strategy::Tee) {
                     assert_eq!(by_tee, 0, "{kind:?}: {report}");
                 } else if limit >= 2 * len + (512 << 10) {
-                    // The opening is over and so is the repetition that it ended in.
+                    // The warm-up is over and so is the repetition that it ended in.
                     assert!(by_tee > 0, "{kind:?}: {report}");
                 }
             }

@@ -36,7 +36,7 @@ const SINKS: [SinkKind; 6] = [
 
 #[test]
 fn promise_4_no_flag_is_changed() {
-    // So many that a stream goes beyond its opening.
+    // So many that a stream goes beyond its warm-up.
     let bytes = pattern(LARGE);
     for (from, to) in SOURCES
         .into_iter()

@@ -135,10 +135,10 @@ fn the_record_of_a_long_repetition_is_short() {
         .map(zcopy::Attempt::strategy)
         .collect();
     assert_eq!(strategies, [Strategy::Buffered, Strategy::Tee]);
-    let [opening, _] = report.attempts() else {
+    let [warm_up, _] = report.attempts() else {
         panic!("{report}");
     };
     if is_allowed(Strategy::Tee) {
-        assert!(opening.bytes() <= 512 << 10, "{report}");
+        assert!(warm_up.bytes() <= 512 << 10, "{report}");
     }
 }
