@@ -265,12 +265,12 @@ impl Plan {
     /// let null = std::fs::File::create("/dev/null")?;
     /// let plan = Transfer::new(&source, &sink).also_to(&null).plan()?;
     /// assert_eq!(plan.strategy(), Strategy::Tee);
-    /// assert_eq!(plan.sinks()[0].strategy(), Strategy::Tee);
-    /// assert_eq!(plan.sinks()[1].strategy(), Strategy::Splice);
+    /// assert_eq!(plan.sink_candidates()[0].strategy(), Strategy::Tee);
+    /// assert_eq!(plan.sink_candidates()[1].strategy(), Strategy::Splice);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn sinks(&self) -> &[Candidate] {
+    pub fn sink_candidates(&self) -> &[Candidate] {
         &self.per_sink
     }
 
