@@ -203,7 +203,7 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// - If the sink fails, [`undelivered`](crate::Error::undelivered) returns the bytes that the
     ///   filter has produced and the sink has not accepted. A source that can seek is rewound to
     ///   the first byte that the filter has not consumed. From any other source, these bytes are
-    ///   [kept](Self::waiting) and are filtered first in the next run.
+    ///   [kept](Self::pending_input) and are filtered first in the next run.
     /// - If neither side fails, the filter did not consume bytes that it [has to
     ///   consume](crate::Remaining). The source is rewound, or the bytes are kept, as above.
     ///
@@ -283,7 +283,7 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// # Errors
     ///
     /// Returns the errors of [`run`](Self::run) that concern the sink. Bytes that the filter has
-    /// not consumed by then are still [kept](Self::waiting).
+    /// not consumed by then are still [kept](Self::pending_input).
     ///
     /// # Panics
     ///
@@ -325,12 +325,12 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// });
     /// let error = lines.run(&source).unwrap_err();
     /// assert_eq!(error.undelivered(), b"one\n");
-    /// assert_eq!(lines.waiting(), b"two");
+    /// assert_eq!(lines.pending_input(), b"two");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn waiting(&self) -> &[u8] {
-        self.state.waiting()
+    pub fn pending_input(&self) -> &[u8] {
+        self.state.pending_input()
     }
 }
 

@@ -60,7 +60,7 @@ impl FilterState {
     }
 
     /// Returns the input that the filter has not consumed.
-    pub(crate) fn waiting(&self) -> &[u8] {
+    pub(crate) fn pending_input(&self) -> &[u8] {
         self.input_buffer.pending()
     }
 
