@@ -22,7 +22,7 @@ pub(crate) enum Cause {
     Gap,
     /// No call was made: the sink's file system is nearly full, so that only read and write are
     /// exact while other processes write too.
-    LittleRoom,
+    DiskNearlyFull,
 }
 
 /// A failed call.
@@ -61,7 +61,7 @@ impl Cause {
             Cause::Gap => io::Error::other(
                 "the source became shorter, which left a gap before what another process wrote",
             ),
-            Cause::LittleRoom => io::Error::other("the sink's file system is nearly full"),
+            Cause::DiskNearlyFull => io::Error::other("the sink's file system is nearly full"),
         }
     }
 }
