@@ -13,7 +13,7 @@ pub(crate) enum Cause {
     /// The call returned 0 although there were bytes to move.
     WriteZero,
     /// No call was made: a filter needs more input when there is no more to show.
-    Idle,
+    NeedsMoreInput,
     /// No call was made: another process or thread moves the cursor of a file, so that only read
     /// and write are exact.
     SharedCursor,
@@ -56,7 +56,7 @@ impl Cause {
         match self {
             Cause::Errno(errno) => errno.into(),
             Cause::WriteZero => io::Error::new(io::ErrorKind::WriteZero, "the call returned 0"),
-            Cause::Idle => io::Error::other("it needs more input than it can be given"),
+            Cause::NeedsMoreInput => io::Error::other("it needs more input than it can be given"),
             Cause::SharedCursor => io::Error::other("another process moves the file offset"),
             Cause::Gap => io::Error::other(
                 "the source became shorter, which left a gap before what another process wrote",

@@ -71,7 +71,7 @@ pub(crate) enum Kind {
     #[error("{call}{} failed", preposition(call, *side))]
     Failed { call: &'static str, side: Side },
     #[error("the filter failed")]
-    Idle,
+    FilterFailed,
 }
 
 /// The reason of a failure, without the report.
@@ -100,10 +100,10 @@ impl RunError {
 
     /// Returns the error for a [`Filter`](crate::Filter) that needs more input when there is no
     /// more to show.
-    pub(crate) fn idle() -> Self {
+    pub(crate) fn filter_needs_more_input() -> Self {
         Self {
-            kind: Kind::Idle,
-            cause: Cause::Idle,
+            kind: Kind::FilterFailed,
+            cause: Cause::NeedsMoreInput,
         }
     }
 
@@ -147,7 +147,7 @@ impl Error {
     pub fn side(&self) -> Side {
         match self.0.kind {
             Kind::Refused { side, .. } | Kind::Failed { side, .. } => side,
-            Kind::Unsuitable { .. } | Kind::Idle => Side::Neither,
+            Kind::Unsuitable { .. } | Kind::FilterFailed => Side::Neither,
         }
     }
 
@@ -166,7 +166,7 @@ impl Error {
     pub fn call(&self) -> Option<&'static str> {
         match self.0.kind {
             Kind::Failed { call, .. } => Some(call),
-            Kind::Refused { .. } | Kind::Unsuitable { .. } | Kind::Idle => None,
+            Kind::Refused { .. } | Kind::Unsuitable { .. } | Kind::FilterFailed => None,
         }
     }
 

@@ -364,7 +364,7 @@ impl<'a, K: Kernel, R: Filter> Engine<'a> for FilterEngine<'a, '_, K, R> {
                 self.filter(remaining);
                 Ok(Flow::Continue)
             }
-            Next::Fail => Err(RunError::idle()),
+            Next::Fail => Err(RunError::filter_needs_more_input()),
         }
     }
 
