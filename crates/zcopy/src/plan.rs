@@ -74,7 +74,7 @@ pub struct Plan {
     source: FdInfo,
     sinks: Vec<FdInfo>,
     /// The strategy of each sink, if there are several sinks.
-    per_sink: Vec<Candidate>,
+    sink_candidates: Vec<Candidate>,
     warm_up: Option<Strategy>,
 }
 
@@ -193,7 +193,7 @@ impl Plan {
             candidates,
             source: *source,
             sinks: sinks.to_vec(),
-            per_sink: Vec::new(),
+            sink_candidates: Vec::new(),
             warm_up: None,
         }
     }
@@ -237,8 +237,8 @@ impl Plan {
     }
 
     fn page_sharing(&self) -> PageSharing {
-        let strategies = self.per_sink.iter().map(|sink| sink.strategy);
-        let strategies = strategies.chain(self.per_sink.is_empty().then(|| self.strategy()));
+        let strategies = self.sink_candidates.iter().map(|sink| sink.strategy);
+        let strategies = strategies.chain(self.sink_candidates.is_empty().then(|| self.strategy()));
         let shared = strategies
             .zip(&self.sinks)
             .map(|(strategy, sink)| page_sharing(strategy, &self.source, sink));
@@ -271,7 +271,7 @@ impl Plan {
     /// ```
     #[must_use]
     pub fn sink_candidates(&self) -> &[Candidate] {
-        &self.per_sink
+        &self.sink_candidates
     }
 
     /// Returns the strategy that moves the first 128 KiB out of a pipe or stream socket, and more
@@ -319,7 +319,7 @@ impl fmt::Display for Plan {
         for candidate in &self.candidates {
             write!(f, "\n  {candidate}")?;
         }
-        for (index, (candidate, sink)) in self.per_sink.iter().zip(&self.sinks).enumerate() {
+        for (index, (candidate, sink)) in self.sink_candidates.iter().zip(&self.sinks).enumerate() {
             let Candidate {
                 strategy, reason, ..
             } = candidate;
