@@ -37,7 +37,7 @@ pub(crate) struct Context<'a, K> {
     pub(crate) bytes: u64,
     /// Bytes in the whole transfer, if known.
     pub(crate) total: Option<u64>,
-    /// The record of each strategy, in the order of first use.
+    /// The attempt of each strategy, in the order of first use.
     pub(crate) attempts: Vec<Attempt>,
     /// How many times in a row an endpoint polled as ready and then blocked.
     pub(crate) spurious_wakeups: u32,
@@ -97,7 +97,7 @@ impl<'a, K: Kernel> Context<'a, K> {
         self.options.limit.map_or(u64::MAX, |limit| limit - taken)
     }
 
-    /// Returns the record of one strategy, and adds it if it is new.
+    /// Returns the attempt of one strategy, and adds it if it is new.
     #[inline]
     pub(crate) fn attempt(&mut self, strategy: Strategy) -> &mut Attempt {
         // It is usually the last one.
@@ -110,7 +110,7 @@ impl<'a, K: Kernel> Context<'a, K> {
         &mut self.attempts[index]
     }
 
-    /// Adds calls and bytes to the record of one strategy.
+    /// Adds calls and bytes to the attempt of one strategy.
     #[inline]
     pub(crate) fn credit(&mut self, strategy: Strategy, calls: u64, bytes: u64) {
         let attempt = self.attempt(strategy);

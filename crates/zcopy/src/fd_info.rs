@@ -99,9 +99,9 @@ const OLD_MASTERS: u32 = 2;
 /// terminal when it is opened.
 const NO_TERMINAL_OF_ITS_OWN: u32 = 5;
 
-/// The longest record of the character devices that are known to refuse a shorter read, in bytes:
-/// that of `/dev/kmsg`.
-pub(crate) const RECORD: usize = 8 << 10;
+/// The longest message, in bytes, of the devices that are known to refuse a shorter read: that of
+/// `/dev/kmsg`.
+pub(crate) const LARGEST_DEVICE_MESSAGE: usize = 8 << 10;
 
 /// The smallest block of any disk, in bytes.
 pub(crate) const SECTOR: u64 = 512;
@@ -281,14 +281,14 @@ impl FdInfo {
     /// The least length, in bytes, of every read, whatever a rate or a limit allows: a shorter read
     /// would lose the rest of a message, or would be refused.
     ///
-    /// A record of `/dev/kmsg` has up to 8 KiB (`PRINTK_MESSAGE_MAX` and its prefix). An eventfd,
+    /// A message of `/dev/kmsg` has up to 8 KiB (`PRINTK_MESSAGE_MAX` and its prefix). An eventfd,
     /// timerfd, signalfd or inotify descriptor needs less. Another reader may take a datagram after
     /// its length was read, so that the next one must fit, too. A splice from a pipe may take a
     /// part of a packet, and leaves the rest there.
     pub(crate) fn least_read(&self) -> usize {
         match self.kind {
             Kind::Datagram => buffer::FULL,
-            Kind::Other => RECORD,
+            Kind::Other => LARGEST_DEVICE_MESSAGE,
             _ => 0,
         }
     }

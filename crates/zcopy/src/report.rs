@@ -294,7 +294,7 @@ impl Report {
     }
 
     /// Returns the bytes that were read from the source and did not reach the sink, because the
-    /// transfer failed or was stopped in between, or because the limit falls inside a record that
+    /// transfer failed or was stopped in between, or because the limit falls inside a message that
     /// can only be read whole. They precede the bytes that the source still holds.
     ///
     /// A source that can seek is rewound instead, and this is empty. For a

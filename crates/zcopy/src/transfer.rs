@@ -198,9 +198,9 @@ impl<'a> Transfer<'a> {
     /// A message of a datagram socket is moved whole. One that is longer than the rest of the limit
     /// stays in the socket. If another reader takes a message between the call that learns its
     /// length and the read, and the next one is longer than the limit allows, the report has that
-    /// message in [`undelivered`](Report::undelivered). Event descriptors and some devices return a
-    /// whole record or nothing: the transfer reads them with room for 8 KiB, and the report has the
-    /// part of a record that exceeds the limit. An empty datagram ends the transfer: see
+    /// message in [`undelivered`](Report::undelivered). Event descriptors and some devices (`/dev/kmsg`)
+    /// return a whole message or nothing: the transfer reads them with room for 8 KiB, and the report
+    /// has the part of a message that exceeds the limit. An empty datagram ends the transfer: see
     /// [`run`](Self::run).
     ///
     /// # Examples

@@ -84,8 +84,8 @@ impl Transfer<'_> {
     /// smaller than the kernel's default, but the transfer fills it with at most this many bytes.
     /// With several sinks it is the size of each private pipe.
     ///
-    /// The buffer always has room for a message of 256 KiB from a datagram socket, for a record of
-    /// 8 KiB from a device, and for a packet of a pipe, which has at most a page.
+    /// The buffer always has room for a message of 256 KiB from a datagram socket, for one of 8
+    /// KiB from a device, and for a packet of a pipe, which has at most a page.
     ///
     /// # Examples
     ///

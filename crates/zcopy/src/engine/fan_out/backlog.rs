@@ -32,7 +32,7 @@ pub(crate) struct Backlog<'a> {
     /// How many bytes have been taken out of the pipe, or, without a pipe, out of the source.
     pub(crate) head: u64,
     /// Bytes beyond the limit that the source cannot be rewound over: the rest of a packet or
-    /// record, or a message that was read after another reader had taken the one before it.
+    /// message, or a message that was read after another reader had taken the one before it.
     pub(crate) surplus: Vec<u8>,
 }
 
@@ -180,7 +180,7 @@ impl<'a> Backlog<'a> {
         if step.is_none() {
             let n = self.state.buffer.pending().len() as u64;
             self.head += n;
-            // A read of whole blocks, packets or records may return more than the limit leaves.
+            // A read of whole blocks, packets or messages may return more than the limit leaves.
             let surplus = n.saturating_sub(remaining);
             if surplus > 0 {
                 if !self.state.source.rewind(kernel, surplus) {
