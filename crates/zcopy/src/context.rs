@@ -267,9 +267,9 @@ pub(crate) fn conclude(outcome: Result<Ended, RunError>, report: Report) -> Resu
     }
 }
 
-/// Returns the error for a strategy that the caller requests and the kernel refuses.
+/// Returns the error for a strategy that the caller requests and that cannot go on.
 pub(crate) fn refused(strategy: Strategy, cause: Cause) -> RunError {
-    RunError::unsuitable(strategy, "the kernel refuses it").caused_by(cause)
+    RunError::unsuitable(strategy, "the attempt failed").caused_by(cause)
 }
 
 /// Returns the `EAGAIN` of a call on a socket whose own time-out has expired.

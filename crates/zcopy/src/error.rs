@@ -350,14 +350,18 @@ fn endpoint(side: Side) -> &'static str {
 }
 
 /// Returns the end of the phrase for a failed call: `read from the source`, `splice into the sink`,
-/// `write to the sink`, `fstat of the sink`.
+/// `write to the sink`, `fstat of the sink`, `lseek on the source`.
 fn preposition(call: &str, side: Side) -> &'static str {
     match (side, call) {
+        (Side::Neither, _) => "",
         (Side::Source, "fstat" | "fcntl" | "getsockopt") => " of the source",
         (Side::Sink, "fstat" | "fcntl" | "getsockopt") => " of the sink",
+        (Side::Source, "close" | "lseek" | "poll") => " on the source",
+        (Side::Sink, "close" | "fdatasync" | "lseek" | "poll" | "sync_file_range") => {
+            " on the sink"
+        }
         (Side::Source, _) => " from the source",
-        (Side::Sink, "write") => " to the sink",
+        (Side::Sink, "pwrite" | "write") => " to the sink",
         (Side::Sink, _) => " into the sink",
-        (Side::Neither, _) => "",
     }
 }

@@ -77,6 +77,7 @@ pub(crate) enum Memory {
     Zero,
     Full,
     Random,
+    Urandom,
 }
 
 /// The file systems that the plan distinguishes.
@@ -341,7 +342,8 @@ impl Kind {
             (1, 3) => Kind::Null,
             (1, 5) => Kind::Memory(Memory::Zero),
             (1, 7) => Kind::Memory(Memory::Full),
-            (1, 8 | 9) => Kind::Memory(Memory::Random),
+            (1, 8) => Kind::Memory(Memory::Random),
+            (1, 9) => Kind::Memory(Memory::Urandom),
             // Consoles and serial lines, `/dev/tty` and `/dev/ptmx`, both sides of BSD and Unix98
             // pseudo-terminals.
             (2..=5 | 128..=143 | 188 | 204 | 229, _) => Kind::Terminal,
@@ -389,7 +391,8 @@ impl fmt::Display for FdInfo {
             Kind::Null => "/dev/null",
             Kind::Memory(Memory::Zero) => "/dev/zero",
             Kind::Memory(Memory::Full) => "/dev/full",
-            Kind::Memory(Memory::Random) => "/dev/urandom",
+            Kind::Memory(Memory::Random) => "/dev/random",
+            Kind::Memory(Memory::Urandom) => "/dev/urandom",
             Kind::Terminal => "terminal",
             Kind::Other => "other device",
             Kind::Pattern => "pattern",

@@ -24,7 +24,8 @@ pub(crate) fn plan_several(
         return Err(RunError::unsuitable(Strategy::Reflink, others));
     }
     if options.sparse == Sparse::Detect {
-        let reason = "zeros can be turned into holes only with a single sink";
+        let reason =
+            "Sparse::Detect serves one sink only, which is not watched and cannot be detached";
         return Err(RunError::refused(Side::Neither, Errno::INVAL, reason));
     }
     let mut sink_candidates: Vec<_> = sinks
@@ -50,8 +51,10 @@ pub(crate) fn plan_several(
         |(info, sink): (&FdInfo, &Candidate)| !is_written_to(sink) && info.kind != Kind::Null;
     let sharing_is_for_nothing = any_written_to && !sinks.iter().zip(&sink_candidates).any(gains);
     let reasons = Reasons {
-        tee_fails: why_nothing_can_be_shared(source, options)
-            .or_else(|| all_written_to.then_some("every sink must be written to")),
+        tee_fails: why_nothing_can_be_shared(source, options).or_else(|| {
+            all_written_to
+                .then_some("no sink can receive shared pages, so all of them are written to")
+        }),
         buffered_is_better: why_nothing_is_shared(source, options).or_else(|| {
             sharing_is_for_nothing.then_some(
                 "some sinks must be written to, and the others are /dev/null, \

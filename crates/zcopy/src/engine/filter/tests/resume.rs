@@ -188,7 +188,8 @@ fn a_filter_that_takes_nothing_fails_and_does_not_spin() {
         assert_eq!((error.side(), error.call()), (Side::Neither, None));
         assert_eq!(
             format!("{error:#}"),
-            "the filter failed: it needs more input than it can be given"
+            "the filter failed: \
+             it asked for more input when the input had ended or its buffer was full"
         );
         assert_eq!(kernel.results(Call::Read).len(), n_reads);
     }
