@@ -31,7 +31,7 @@ const ROWS: &[(&str, Pairs)] = &[
         &[(ANY, &[K::Append, K::Terminal])],
     ),
     (
-        "`/dev/zero`, `/dev/urandom` → anything but a pipe",
+        "`/dev/zero`, `/dev/random`, `/dev/urandom` → anything but a pipe",
         &[(&[S::Zero, S::Random], NO_PIPES)],
     ),
     (
@@ -62,7 +62,7 @@ const ROWS: &[(&str, Pairs)] = &[
         &[(FILES, &[K::Tcp, K::UnixStream])],
     ),
     (
-        "regular, memfd, block device, `/dev/zero`, `/dev/urandom` → pipe",
+        "regular, memfd, block device, `/dev/zero`, `/dev/random`, `/dev/urandom` → pipe",
         &[
             (FILES, &[K::Pipe, K::Fifo]),
             (&[S::Zero, S::Random], &[K::Pipe, K::Fifo]),
@@ -77,7 +77,7 @@ const ROWS: &[(&str, Pairs)] = &[
         &[(FILES, &[K::Block]), (&[S::Block], &[EXT4, K::Memfd])],
     ),
     (
-        "pipe → pipe, regular, memfd, block device; stream socket → any",
+        "pipe → pipe; pipe → regular, memfd, block device at its cursor; stream socket → any",
         &[
             (&[S::Pipe, S::Fifo], &[K::Pipe, K::Fifo]),
             (&[S::Pipe, S::Fifo], &[EXT4, TMPFS, K::Memfd, K::Block]),
@@ -134,6 +134,7 @@ const SMALL_ACROSS: &str = "regular → regular, two file systems, at most 128 K
 const DIRECT_STREAM: &str = "pipe, stream socket → sink with `O_DIRECT`";
 const DIRECT_FILE: &str =
     "regular, memfd, block device → sink with `O_DIRECT`, where no blocks can be shared";
+const OFFSET: &str = "pipe → regular, memfd, block device at an offset";
 const SHORT: &str = "any of these, at most 256 KiB by size or limit";
 
 /// First and second cell of every row.
@@ -215,7 +216,7 @@ fn the_table_has_the_rows_that_are_tested() {
     let mut tested: Vec<_> = ROWS.iter().map(|(row, _)| *row).collect();
     tested.extend([STABLE_FILE, STABLE_CLONE]);
     tested.extend([INSPECTED, STABLE, SMALL, SMALL_FILE, SMALL_LOCAL]);
-    tested.extend([SMALL_ACROSS, DIRECT_STREAM, DIRECT_FILE, SHORT]);
+    tested.extend([SMALL_ACROSS, DIRECT_STREAM, DIRECT_FILE, OFFSET, SHORT]);
     tested.sort_unstable();
     let mut rows: Vec<_> = table().into_iter().map(|(row, _)| row).collect();
     rows.sort_unstable();
@@ -364,6 +365,18 @@ fn a_direct_sink_is_spliced_to_from_files_alone() {
                 let plan = Transfer::new(&source.fd, &sink).plan().unwrap();
                 assert_eq!(planned(&plan), order(row), "{from:?} to {fs:?}\n{plan}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_pipe_is_spliced_to_a_file_at_an_offset() {
+    for from in [S::Pipe, S::Fifo] {
+        for to in [EXT4, TMPFS, K::Memfd, K::Block] {
+            let Some(plan) = plan((from, to), LONG, |it| it.sink_offset(0)) else {
+                continue;
+            };
+            assert_eq!(planned(&plan), order(OFFSET), "{from:?} to {to:?}\n{plan}");
         }
     }
 }
