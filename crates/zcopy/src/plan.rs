@@ -32,25 +32,26 @@ pub(crate) const SMALL: u64 = 32 << 10;
 /// `/dev/null`.
 pub(crate) const SMALL_FILE: u64 = 64 << 10;
 
-/// The first bytes of a pipe or stream socket, which are moved without preparation. After them, a
-/// step of [`SMALL`] bytes or more shows that a private pipe is worth opening.
+/// The length in bytes of the shortest warm-up, during which a strategy that needs no preparation
+/// serves a pipe or stream socket. After it, one step that moves [`SMALL`] bytes shows that a
+/// private pipe is worth opening.
 pub(crate) const WARM_UP: u64 = 128 << 10;
 
 /// Up to this many bytes a private pipe costs more than it saves, and strategies that need no
 /// preparation come first.
 pub(crate) const SHORT: u64 = 256 << 10;
 
-/// The reason of a strategy that the caller requested.
+/// The reason for the strategy that the caller requested.
 const REQUESTED: &str = "the caller asked for it";
 
-/// The reason of every other strategy then.
+/// The reason against the other strategies if the caller requested one.
 const ANOTHER: &str = "the caller asked for another strategy";
 
 /// The strategies of a transfer, in the order in which it tries them, each with a reason.
 ///
 /// A plan shows how a transfer would move bytes before it moves any. Afterwards
 /// [`Report::attempts`](crate::Report::attempts) tells which strategies did move bytes. The tools
-/// print a plan for `--explain`: its `Display` has one line for each strategy.
+/// print a plan for `--explain`: its `Display` has one line for each candidate.
 ///
 /// # Examples
 ///
@@ -198,15 +199,16 @@ impl Plan {
         }
     }
 
-    /// Returns the strategy that the transfer tries first. The bytes of
-    /// [`warm_up`](Self::warm_up) are moved before that.
+    /// Returns the strategy that the transfer tries first. If the plan has a
+    /// [warm-up](Self::warm_up), the transfer tries it after the warm-up.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.candidates[0].strategy
     }
 
-    /// Returns every strategy: the chosen one, the fallbacks in the order in which they take
-    /// over, and the skipped ones.
+    /// Returns the strategies that the plan considered: the chosen one, the fallbacks in the order
+    /// in which they take over, and the skipped ones. [`Strategy::Tee`] is among them for several
+    /// sinks and for repeated patterns only.
     #[must_use]
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
@@ -245,9 +247,10 @@ impl Plan {
         shared.max().unwrap_or_default()
     }
 
-    /// Returns how each sink is served, and why. The first entry is the first sink, and those of
-    /// [`also_to`](crate::Transfer::also_to) follow. The slice can be empty if there is only one
-    /// sink, as that of [`Report::sinks`](crate::Report::sinks) can be.
+    /// Returns the strategy that serves each sink, with the reason. The first entry is the first
+    /// sink, and those of [`also_to`](crate::Transfer::also_to) follow. The slice is empty for a
+    /// single sink, unless the sink may be [detached](crate::OnSinkError::Detach) or its [reader is
+    /// watched](crate::Transfer::watch_readers).
     ///
     /// - `tee` shares pages with a sink that is a pipe.
     /// - `splice_pipe` shares pages with a private pipe and splices them from there to the sink.
@@ -274,11 +277,12 @@ impl Plan {
         &self.sink_candidates
     }
 
-    /// Returns the strategy that moves the first 128 KiB out of a pipe or stream socket, and more
-    /// until 32 KiB arrive at once. `None` if the first strategy of the plan moves them.
+    /// Returns the strategy of the warm-up, or `None` if the plan has no warm-up.
     ///
-    /// A stream may be a few short messages, for which a private pipe costs more than it saves. A
-    /// repeated pattern begins with write for the same reason, for 128 KiB.
+    /// The warm-up moves the first 128 KiB of a pipe or stream socket, and continues until one step
+    /// moves 32 KiB. After it the transfer changes to [`strategy`](Self::strategy). A stream may
+    /// consist of a few short messages, for which a private pipe costs more than it saves. A
+    /// pattern that is repeated by `tee` begins with write for the same reason, for 128 KiB.
     ///
     /// # Examples
     ///

@@ -144,6 +144,19 @@ fn nothing_is_shared_with_dev_null_alone_beside_a_sink_that_is_written_to() {
 }
 
 #[test]
+fn the_plan_names_each_random_device_by_its_own_name() {
+    let sink = null();
+    for name in ["/dev/random", "/dev/urandom"] {
+        let source = File::open(name).unwrap();
+        let plan = Transfer::new(&source, &sink).plan().unwrap().to_string();
+        assert!(
+            plan.starts_with(&format!("{name} -> /dev/null\n")),
+            "{plan}"
+        );
+    }
+}
+
+#[test]
 fn the_plan_of_a_requested_strategy_reads() {
     let source = File::open("/dev/zero").unwrap();
     let sink = null();
