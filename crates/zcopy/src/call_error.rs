@@ -12,8 +12,8 @@ pub(crate) enum Cause {
     Errno(Errno),
     /// The call returned 0 although there were bytes to move.
     WriteZero,
-    /// No call was made: a filter needs more input when there is no more to show.
-    Idle,
+    /// No call was made: a filter needs more input than there is, or than its input buffer holds.
+    NeedsMoreInput,
     /// No call was made: another process or thread moves the cursor of a file, so that only read
     /// and write are exact.
     SharedCursor,
@@ -22,7 +22,7 @@ pub(crate) enum Cause {
     Gap,
     /// No call was made: the sink's file system is nearly full, so that only read and write are
     /// exact while other processes write too.
-    LittleRoom,
+    DiskNearlyFull,
 }
 
 /// A failed call.
@@ -58,12 +58,20 @@ impl Cause {
         match self {
             Cause::Errno(errno) => errno.into(),
             Cause::WriteZero => io::Error::new(io::ErrorKind::WriteZero, "the call returned 0"),
-            Cause::Idle => io::Error::other("it needs more input than it can be given"),
-            Cause::SharedCursor => io::Error::other("another process moves the file offset"),
-            Cause::Gap => io::Error::other(
-                "the source became shorter, which left a gap before what another process wrote",
+            Cause::NeedsMoreInput => io::Error::other(
+                "it asked for more input when the input had ended or its buffer was full",
             ),
-            Cause::LittleRoom => io::Error::other("the sink's file system is nearly full"),
+            Cause::SharedCursor => io::Error::other(
+                "another process or thread moves the cursor of the file, \
+                 so only read and write are exact",
+            ),
+            Cause::Gap => io::Error::other(
+                "the source was truncated, \
+                 and the rest of the range that was reserved for it in the sink remains a gap",
+            ),
+            Cause::DiskNearlyFull => io::Error::other(
+                "the sink's file system is nearly full, so no range of the sink can be reserved",
+            ),
         }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Context<'a, K> {
     pub(crate) bytes: u64,
     /// Bytes in the whole transfer, if known.
     pub(crate) total: Option<u64>,
-    /// The record of each strategy, in the order of first use.
+    /// The attempt of each strategy, in the order of first use.
     pub(crate) attempts: Vec<Attempt>,
     /// How many steps in a row have blocked. Only the first may have had a reason to: since then, an
     /// endpoint has polled as ready before each.
@@ -104,7 +104,7 @@ impl<'a, K: Kernel> Context<'a, K> {
         self.options.limit.map_or(u64::MAX, |limit| limit - taken)
     }
 
-    /// Returns the record of one strategy, and adds it if it is new.
+    /// Returns the attempt of one strategy, and adds it if it is new.
     #[inline]
     pub(crate) fn attempt(&mut self, strategy: Strategy) -> &mut Attempt {
         // It is usually the last one.
@@ -117,7 +117,7 @@ impl<'a, K: Kernel> Context<'a, K> {
         &mut self.attempts[index]
     }
 
-    /// Adds calls and bytes to the record of one strategy.
+    /// Adds calls and bytes to the attempt of one strategy.
     #[inline]
     pub(crate) fn credit(&mut self, strategy: Strategy, calls: u64, bytes: u64) {
         let attempt = self.attempt(strategy);
@@ -264,9 +264,9 @@ impl<'a, K: Kernel> Context<'a, K> {
     }
 }
 
-/// Returns the error for a strategy that the caller requests and the kernel refuses.
+/// Returns the error for a strategy that the caller requests and that cannot go on.
 pub(crate) fn refused(strategy: Strategy, cause: Cause) -> RunError {
-    RunError::unsuitable(strategy, "the kernel refuses it").caused_by(cause)
+    RunError::unsuitable(strategy, "the attempt failed").caused_by(cause)
 }
 
 /// Returns the `EAGAIN` of a call on a socket whose own time-out has expired.

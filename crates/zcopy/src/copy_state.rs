@@ -3,7 +3,7 @@
 use crate::bad_blocks::BadBlocks;
 use crate::buffer::{self, Buffer};
 use crate::endpoint::Endpoint;
-use crate::fd_info::{Kind, RECORD};
+use crate::fd_info::{Kind, LARGEST_DEVICE_MESSAGE};
 use crate::options::Options;
 use crate::pipe::{self, Pipe};
 use crate::records::Records;
@@ -86,7 +86,7 @@ impl<'a> CopyState<'a> {
     }
 
     /// Sets the sizes of the buffer and of the private pipe that the caller asks for. The buffer is
-    /// never smaller than a message, packet or record of the source.
+    /// never smaller than a message or packet of the source.
     pub(crate) fn with_sizes(self, options: &Options) -> Self {
         let Some(size) = options.buffer_size else {
             return self;
@@ -96,7 +96,7 @@ impl<'a> CopyState<'a> {
             // A packet must fit behind the bytes that wait for a whole block.
             Kind::Pipe if self.sink.info.direct => 2 * pipe::LARGEST_PACKET,
             Kind::Pipe => pipe::LARGEST_PACKET,
-            Kind::Other => RECORD,
+            Kind::Other => LARGEST_DEVICE_MESSAGE,
             _ => 0,
         };
         Self {

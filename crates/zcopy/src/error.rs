@@ -71,7 +71,7 @@ pub(crate) enum Kind {
     #[error("{call}{} failed", preposition(call, *side))]
     Failed { call: &'static str, side: Side },
     #[error("the filter failed")]
-    Idle,
+    FilterFailed,
 }
 
 /// The reason of a failure, without the report.
@@ -98,12 +98,12 @@ impl RunError {
         }
     }
 
-    /// Returns the error for a [`Filter`](crate::Filter) that needs more input when there is no
-    /// more to show.
-    pub(crate) fn idle() -> Self {
+    /// Returns the error for a [`Filter`](crate::Filter) that needs more input when the input has
+    /// ended or its buffer is full.
+    pub(crate) fn filter_needs_more_input() -> Self {
         Self {
-            kind: Kind::Idle,
-            cause: Cause::Idle,
+            kind: Kind::FilterFailed,
+            cause: Cause::NeedsMoreInput,
         }
     }
 
@@ -141,13 +141,15 @@ impl Error {
     /// Returns the side that failed.
     ///
     /// [`Side::Neither`] means that no single side failed: the requested strategy cannot serve the
-    /// pair, the ranges of source and sink overlap, or a [`Filter`](crate::Filter) needs more input
-    /// than there is.
+    /// pair; source and sink are the same pipe or overlap in one file;
+    /// [`Sparse::Detect`](crate::Sparse::Detect) was set for several sinks; a
+    /// [`Filter`](crate::Filter) needs more input than there is; or a call failed for lack of
+    /// memory or without telling its side.
     #[must_use]
     pub fn side(&self) -> Side {
         match self.0.kind {
             Kind::Refused { side, .. } | Kind::Failed { side, .. } => side,
-            Kind::Unsuitable { .. } | Kind::Idle => Side::Neither,
+            Kind::Unsuitable { .. } | Kind::FilterFailed => Side::Neither,
         }
     }
 
@@ -166,11 +168,14 @@ impl Error {
     pub fn call(&self) -> Option<&'static str> {
         match self.0.kind {
             Kind::Failed { call, .. } => Some(call),
-            Kind::Refused { .. } | Kind::Unsuitable { .. } | Kind::Idle => None,
+            Kind::Refused { .. } | Kind::Unsuitable { .. } | Kind::FilterFailed => None,
         }
     }
 
-    /// Returns the errno, if a system call failed.
+    /// Returns the errno of the failed system call, or the errno that stands for the reason if no
+    /// call was made, such as `EISDIR` for a directory. Returns `None` if no errno describes the
+    /// failure: a call that returned 0, for example, or a [`Filter`](crate::Filter) that needs more
+    /// input than there is.
     ///
     /// # Examples
     ///
@@ -186,7 +191,7 @@ impl Error {
         self.0.cause.raw_os_error()
     }
 
-    /// Returns the kind of the cause.
+    /// Returns the kind of the cause, such as [`BrokenPipe`](io::ErrorKind::BrokenPipe).
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         self.0.cause.kind()
@@ -198,12 +203,12 @@ impl Error {
         self.0.report.bytes()
     }
 
-    /// Returns the bytes that were read from the source and did not reach the sink. They precede
-    /// the bytes that the source still holds.
+    /// Returns the bytes that the transfer has taken from the source and the sink has not accepted.
+    /// They precede the bytes that the source still holds.
     ///
-    /// A source that can seek is rewound instead, and this is empty. For a
-    /// [`FilterTransfer`](crate::FilterTransfer) these are the bytes that the filter has produced
-    /// and the sink has not accepted, whatever the source is.
+    /// The bytes of a regular file or block device are not returned, because the transfer moves its
+    /// cursor back over them, if it can. [`Report::undelivered`] says when it cannot, and which
+    /// bytes these are with several sinks or a filter.
     #[must_use]
     pub fn undelivered(&self) -> &[u8] {
         self.0.report.undelivered()
@@ -263,8 +268,10 @@ impl Error {
         self.0.report
     }
 
-    /// Returns whether the input was rejected before anything moved: a directory, a descriptor that
-    /// is open the wrong way, an offset into a stream, or ranges that overlap.
+    /// Returns whether the input was rejected before anything moved: a descriptor that is not open,
+    /// or is open the wrong way; a directory; an offset that the descriptor does not accept; the
+    /// same pipe, or overlapping ranges of one file, at both ends; options that do not serve
+    /// several sinks; an empty pattern.
     ///
     /// Use it to distinguish a mistake of the caller from a failure of the system.
     ///
@@ -286,7 +293,8 @@ impl Error {
 
     /// Returns whether the strategy that the caller requested, by
     /// [`strategy`](crate::Transfer::strategy) or [`Reflink::Always`](crate::Reflink::Always),
-    /// cannot serve this pair. The transfer may succeed without the request.
+    /// cannot serve this pair. The transfer may succeed without the request. If the strategy fails
+    /// only at some later call, [`bytes`](Self::bytes) have already moved.
     ///
     /// # Examples
     ///
@@ -350,14 +358,46 @@ fn endpoint(side: Side) -> &'static str {
 }
 
 /// Returns the end of the phrase for a failed call: `read from the source`, `splice into the sink`,
-/// `write to the sink`, `fstat of the sink`.
+/// `write to the sink`, `fstat of the sink`, `lseek on the source`.
 fn preposition(call: &str, side: Side) -> &'static str {
     match (side, call) {
+        (Side::Neither, _) => "",
         (Side::Source, "fstat" | "fcntl" | "getsockopt") => " of the source",
         (Side::Sink, "fstat" | "fcntl" | "getsockopt") => " of the sink",
+        (Side::Source, "close" | "lseek" | "poll") => " on the source",
+        (Side::Sink, "close" | "fdatasync" | "lseek" | "poll" | "sync_file_range") => {
+            " on the sink"
+        }
         (Side::Source, _) => " from the source",
-        (Side::Sink, "write") => " to the sink",
+        (Side::Sink, "pwrite" | "write") => " to the sink",
         (Side::Sink, _) => " into the sink",
-        (Side::Neither, _) => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_call_has_the_preposition_that_fits_it() {
+        for (call, side, expected) in [
+            ("read", Side::Source, "read from the source failed"),
+            ("splice", Side::Source, "splice from the source failed"),
+            ("lseek", Side::Source, "lseek on the source failed"),
+            ("fstat", Side::Source, "fstat of the source failed"),
+            ("splice", Side::Sink, "splice into the sink failed"),
+            ("write", Side::Sink, "write to the sink failed"),
+            ("pwrite", Side::Sink, "pwrite to the sink failed"),
+            ("close", Side::Sink, "close on the sink failed"),
+            ("fdatasync", Side::Sink, "fdatasync on the sink failed"),
+            (
+                "sync_file_range",
+                Side::Sink,
+                "sync_file_range on the sink failed",
+            ),
+            ("poll", Side::Neither, "poll failed"),
+        ] {
+            assert_eq!(Kind::Failed { call, side }.to_string(), expected);
+        }
     }
 }

@@ -77,6 +77,7 @@ pub(crate) enum Memory {
     Zero,
     Full,
     Random,
+    Urandom,
 }
 
 /// The file systems that the plan distinguishes.
@@ -99,9 +100,9 @@ const OLD_MASTERS: u32 = 2;
 /// terminal when it is opened.
 const NO_TERMINAL_OF_ITS_OWN: u32 = 5;
 
-/// The longest record of the character devices that are known to refuse a shorter read, in bytes:
-/// that of `/dev/kmsg`.
-pub(crate) const RECORD: usize = 8 << 10;
+/// The longest message, in bytes, of the devices that are known to refuse a shorter read: that of
+/// `/dev/kmsg`.
+pub(crate) const LARGEST_DEVICE_MESSAGE: usize = 8 << 10;
 
 /// The smallest block of any disk, in bytes.
 pub(crate) const SECTOR: u64 = 512;
@@ -281,14 +282,14 @@ impl FdInfo {
     /// The least length, in bytes, of every read, whatever a rate or a limit allows: a shorter read
     /// would lose the rest of a message, or would be refused.
     ///
-    /// A record of `/dev/kmsg` has up to 8 KiB (`PRINTK_MESSAGE_MAX` and its prefix). An eventfd,
+    /// A message of `/dev/kmsg` has up to 8 KiB (`PRINTK_MESSAGE_MAX` and its prefix). An eventfd,
     /// timerfd, signalfd or inotify descriptor needs less. Another reader may take a datagram after
     /// its length was read, so that the next one must fit, too. A splice from a pipe may take a
     /// part of a packet, and leaves the rest there.
     pub(crate) fn least_read(&self) -> usize {
         match self.kind {
             Kind::Datagram => buffer::DEFAULT_CAPACITY,
-            Kind::Other => RECORD,
+            Kind::Other => LARGEST_DEVICE_MESSAGE,
             _ => 0,
         }
     }
@@ -341,7 +342,8 @@ impl Kind {
             (1, 3) => Kind::Null,
             (1, 5) => Kind::Memory(Memory::Zero),
             (1, 7) => Kind::Memory(Memory::Full),
-            (1, 8 | 9) => Kind::Memory(Memory::Random),
+            (1, 8) => Kind::Memory(Memory::Random),
+            (1, 9) => Kind::Memory(Memory::Urandom),
             // Consoles and serial lines, `/dev/tty` and `/dev/ptmx`, both sides of BSD and Unix98
             // pseudo-terminals.
             (2..=5 | 128..=143 | 188 | 204 | 229, _) => Kind::Terminal,
@@ -389,7 +391,8 @@ impl fmt::Display for FdInfo {
             Kind::Null => "/dev/null",
             Kind::Memory(Memory::Zero) => "/dev/zero",
             Kind::Memory(Memory::Full) => "/dev/full",
-            Kind::Memory(Memory::Random) => "/dev/urandom",
+            Kind::Memory(Memory::Random) => "/dev/random",
+            Kind::Memory(Memory::Urandom) => "/dev/urandom",
             Kind::Terminal => "terminal",
             Kind::Other => "other device",
             Kind::Pattern => "pattern",

@@ -14,33 +14,36 @@
 /// struct WithoutZeros;
 ///
 /// impl Filter for WithoutZeros {
-///     fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
-///         let consumed = input.bytes.len().min(room.len());
+///     fn filter(&mut self, input: Input<'_>, output: &mut [u8]) -> Filtered {
+///         let consumed = input.bytes.len().min(output.len());
 ///         let kept = input.bytes[..consumed].iter().filter(|byte| **byte != 0);
-///         let produced = room.iter_mut().zip(kept).map(|(to, from)| *to = *from).count();
+///         let produced = output.iter_mut().zip(kept).map(|(to, from)| *to = *from).count();
 ///         Filtered { consumed, produced }
 ///     }
 /// }
 ///
-/// let mut room = [0; 8];
+/// let mut output = [0; 8];
 /// let input = Input { bytes: b"a\0b", remaining: Remaining::End };
-/// let filtered = WithoutZeros.filter(input, &mut room);
+/// let filtered = WithoutZeros.filter(input, &mut output);
 /// assert_eq!(filtered, Filtered { consumed: 3, produced: 2 });
-/// assert_eq!(&room[..2], b"ab");
+/// assert_eq!(&output[..2], b"ab");
 /// ```
 pub trait Filter {
-    /// Consumes bytes at the start of `input.bytes` and writes their replacement to the start of
-    /// `room`.
+    /// Consumes bytes at the start of `input.bytes`, and writes what they become to the start of
+    /// `output`.
     ///
-    /// It is called again, with the bytes that it has not consumed, until it returns
-    /// [`Filtered::NEED_MORE`]. Everything that it has produced is then written to the sink, if it
-    /// was not before. After the next read the filter is called with the bytes that it left,
-    /// followed by the new ones. If the sink has failed, the bytes that it left may never be passed
-    /// again, or only in a later run.
+    /// The transfer calls the filter again with the bytes that it has not consumed, until it
+    /// returns [`Filtered::NEED_MORE`]. Then the transfer writes all output to the sink, reads from
+    /// the source, and calls the filter with the unconsumed bytes, followed by the new ones. It
+    /// also writes output between two calls, when little space is left for more.
     ///
-    /// `room` holds at least 64 KiB, all of which may be overwritten in each call. Its previous
-    /// content has no meaning, and bytes behind the produced ones are discarded.
-    fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered;
+    /// If a write fails, the transfer ends. Of the unconsumed bytes, those of a file are read again
+    /// in a later run of that file, and those of a pipe or socket are
+    /// [kept](crate::FilterTransfer::pending_input) for a later run.
+    ///
+    /// `output` has at least 64 KiB, all of which the filter may overwrite. Its previous content
+    /// has no meaning, and the transfer ignores the bytes behind the produced ones.
+    fn filter(&mut self, input: Input<'_>, output: &mut [u8]) -> Filtered;
 }
 
 /// The input of a [`Filter`].
@@ -69,14 +72,14 @@ pub enum Remaining {
 /// How many bytes a [`Filter`] has consumed and produced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filtered {
-    /// Bytes of the input that the filter no longer needs.
+    /// The number of bytes at the start of the input that the filter no longer needs.
     pub consumed: usize,
-    /// Bytes that the filter has written to the start of `room`.
+    /// The number of bytes that the filter has written to the start of `output`.
     pub produced: usize,
 }
 
 impl Filtered {
-    /// The filter needs more input.
+    /// The filter needs more input: it has consumed nothing and produced nothing.
     pub const NEED_MORE: Self = Self {
         consumed: 0,
         produced: 0,
@@ -84,7 +87,7 @@ impl Filtered {
 }
 
 impl<F: FnMut(Input<'_>, &mut [u8]) -> Filtered> Filter for F {
-    fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
-        self(input, room)
+    fn filter(&mut self, input: Input<'_>, output: &mut [u8]) -> Filtered {
+        self(input, output)
     }
 }

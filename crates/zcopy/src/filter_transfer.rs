@@ -21,8 +21,9 @@ use crate::sys::{Kernel, Linux};
 /// has read and writes everything that the filter has produced. Memory use does not depend on the
 /// length of the sources. The descriptors are borrowed and stay open.
 ///
-/// To look at bytes without changing them, use [`Transfer::inspect`](crate::Transfer::inspect),
-/// which copies nothing.
+/// To look at bytes without changing them, use [`Transfer::inspect`](crate::Transfer::inspect). It
+/// writes the bytes from the buffer that they were read into, and so saves the copy that a filter
+/// makes from its input to its output.
 ///
 /// # Examples
 ///
@@ -35,10 +36,10 @@ use crate::sys::{Kernel, Linux};
 /// drop(writer);
 /// let (reader, sink) = std::io::pipe()?;
 ///
-/// let mut louder = FilterTransfer::new(&sink, |input: Input<'_>, room: &mut [u8]| {
-///     let n = input.bytes.len().min(room.len());
-///     room[..n].copy_from_slice(&input.bytes[..n]);
-///     room[..n].make_ascii_uppercase();
+/// let mut louder = FilterTransfer::new(&sink, |input: Input<'_>, output: &mut [u8]| {
+///     let n = input.bytes.len().min(output.len());
+///     output[..n].copy_from_slice(&input.bytes[..n]);
+///     output[..n].make_ascii_uppercase();
 ///     Filtered { consumed: n, produced: n }
 /// });
 /// let report = louder.run(&source)?;
@@ -60,7 +61,7 @@ use crate::sys::{Kernel, Linux};
 /// struct WithoutComments;
 ///
 /// impl Filter for WithoutComments {
-///     fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
+///     fn filter(&mut self, input: Input<'_>, output: &mut [u8]) -> Filtered {
 ///         let end = input.bytes.iter().position(|byte| *byte == b'\n');
 ///         let consumed = match (end, input.remaining) {
 ///             (Some(end), _) => end + 1,
@@ -70,8 +71,8 @@ use crate::sys::{Kernel, Linux};
 ///         if input.bytes.starts_with(b"#") {
 ///             return Filtered { consumed, produced: 0 };
 ///         }
-///         let consumed = consumed.min(room.len());
-///         room[..consumed].copy_from_slice(&input.bytes[..consumed]);
+///         let consumed = consumed.min(output.len());
+///         output[..consumed].copy_from_slice(&input.bytes[..consumed]);
 ///         Filtered { consumed, produced: consumed }
 ///     }
 /// }
@@ -115,7 +116,8 @@ pub struct FilterTransfer<'a, R> {
 }
 
 impl<'a, R: Filter> FilterTransfer<'a, R> {
-    /// Creates a transfer that writes what `filter` produces to `sink`.
+    /// Creates a transfer that writes what `filter` produces to `sink`. Nothing moves until
+    /// [`run`](Self::run).
     pub fn new<Sink: AsFd + ?Sized>(sink: &'a Sink, filter: R) -> Self {
         Self {
             sink: sink.as_fd(),
@@ -124,13 +126,16 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
         }
     }
 
-    /// Sets whether pipes at both ends may be enlarged [default: true].
+    /// Sets whether pipes at both ends may be enlarged to 1 MiB [default: true].
     ///
-    /// With larger pipes the processes alternate less often. They are enlarged once per run, after
-    /// 32 KiB have been read or if the source is known to be longer, within the user's limit on
-    /// pipe memory (pipe(7), `pipe-user-pages-soft`). [`Report::grown_source`] and
-    /// [`Report::grown_sink`] return the new capacities. Turn this off if another program relies on
-    /// the capacity.
+    /// With larger pipes the processes at both ends wait for each other less often. They are
+    /// enlarged once per run, after 32 KiB have been read or if the source is known to be longer,
+    /// within the user's limit on pipe memory (pipe(7), `pipe-user-pages-soft`). A refusal is no
+    /// error. [`Report::grown_source`] and [`Report::grown_sink`] return the new capacities.
+    ///
+    /// Choose `false` if another program relies on the capacity, or if other pipes of the user need
+    /// the memory. It is the only option of a filter: to limit the bytes, the rate or the pipe
+    /// size, put a [`Transfer`](crate::Transfer) and a pipe between the source and the filter.
     ///
     /// # Examples
     ///
@@ -140,9 +145,9 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// let zeros = tempfile::tempfile()?;
     /// zeros.set_len(40_000)?;
     /// let (_reader, sink) = std::io::pipe()?;
-    /// let identity = |input: Input<'_>, room: &mut [u8]| {
-    ///     let n = input.bytes.len().min(room.len());
-    ///     room[..n].copy_from_slice(&input.bytes[..n]);
+    /// let identity = |input: Input<'_>, output: &mut [u8]| {
+    ///     let n = input.bytes.len().min(output.len());
+    ///     output[..n].copy_from_slice(&input.bytes[..n]);
     ///     Filtered { consumed: n, produced: n }
     /// };
     /// let report = FilterTransfer::new(&sink, identity).grow_pipes(false).run(&zeros)?;
@@ -203,7 +208,7 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// - If the sink fails, [`undelivered`](crate::Error::undelivered) returns the bytes that the
     ///   filter has produced and the sink has not accepted. A source that can seek is rewound to
     ///   the first byte that the filter has not consumed. From any other source, these bytes are
-    ///   [kept](Self::waiting) and are filtered first in the next run.
+    ///   [kept](Self::pending_input) and are filtered first in the next run.
     /// - If neither side fails, the filter did not consume bytes that it [has to
     ///   consume](crate::Remaining). The source is rewound, or the bytes are kept, as above.
     ///
@@ -224,10 +229,10 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
     ///
     /// // Converts whole words to upper case.
-    /// let louder = |input: Input<'_>, room: &mut [u8]| {
+    /// let louder = |input: Input<'_>, output: &mut [u8]| {
     ///     let end = input.bytes.iter().position(|byte| *byte == b' ').map_or(0, |end| end + 1);
-    ///     room[..end].copy_from_slice(&input.bytes[..end]);
-    ///     room[..end].make_ascii_uppercase();
+    ///     output[..end].copy_from_slice(&input.bytes[..end]);
+    ///     output[..end].make_ascii_uppercase();
     ///     Filtered { consumed: end, produced: end }
     /// };
     /// let error = FilterTransfer::new(&full, louder).run(&source).unwrap_err();
@@ -283,7 +288,7 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// # Errors
     ///
     /// Returns the errors of [`run`](Self::run) that concern the sink. Bytes that the filter has
-    /// not consumed by then are still [kept](Self::waiting).
+    /// not consumed by then are still [kept](Self::pending_input).
     ///
     /// # Panics
     ///
@@ -318,19 +323,19 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// drop(writer);
     /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
     ///
-    /// let mut lines = FilterTransfer::new(&full, |input: Input<'_>, room: &mut [u8]| {
+    /// let mut lines = FilterTransfer::new(&full, |input: Input<'_>, output: &mut [u8]| {
     ///     let end = input.bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    ///     room[..end].copy_from_slice(&input.bytes[..end]);
+    ///     output[..end].copy_from_slice(&input.bytes[..end]);
     ///     Filtered { consumed: end, produced: end }
     /// });
     /// let error = lines.run(&source).unwrap_err();
     /// assert_eq!(error.undelivered(), b"one\n");
-    /// assert_eq!(lines.waiting(), b"two");
+    /// assert_eq!(lines.pending_input(), b"two");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn waiting(&self) -> &[u8] {
-        self.state.waiting()
+    pub fn pending_input(&self) -> &[u8] {
+        self.state.pending_input()
     }
 }
 

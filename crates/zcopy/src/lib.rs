@@ -35,7 +35,7 @@
 //!
 //! A [`Strategy`] is one way to move bytes, by one or two system calls. The transfer chooses it by
 //! the types of both descriptors and by the options. [`Transfer::plan`] moves nothing and returns
-//! the choice: it lists every strategy as chosen, held in reserve or skipped, each with its reason.
+//! the choice: it lists the strategies as chosen, fallback or skipped, each with its reason.
 //!
 //! ```
 //! # use zcopy::{Strategy, Transfer};

@@ -32,25 +32,26 @@ pub(crate) const SMALL: u64 = 32 << 10;
 /// `/dev/null`.
 pub(crate) const SMALL_FILE: u64 = 64 << 10;
 
-/// The first bytes of a pipe or stream socket, which are moved without preparation. After them, a
-/// step of [`SMALL`] bytes or more shows that a private pipe is worth opening.
-pub(crate) const OPENING: u64 = 128 << 10;
+/// The length in bytes of the shortest warm-up, during which a strategy that needs no preparation
+/// serves a pipe or stream socket. After it, one step that moves [`SMALL`] bytes shows that a
+/// private pipe is worth opening.
+pub(crate) const WARM_UP: u64 = 128 << 10;
 
 /// Up to this many bytes a private pipe costs more than it saves, and strategies that need no
 /// preparation come first.
 pub(crate) const SHORT: u64 = 256 << 10;
 
-/// The reason of a strategy that the caller requested.
+/// The reason for the strategy that the caller requested.
 const REQUESTED: &str = "the caller asked for it";
 
-/// The reason of every other strategy then.
+/// The reason against the other strategies if the caller requested one.
 const ANOTHER: &str = "the caller asked for another strategy";
 
 /// The strategies of a transfer, in the order in which it tries them, each with a reason.
 ///
 /// A plan shows how a transfer would move bytes before it moves any. Afterwards
 /// [`Report::attempts`](crate::Report::attempts) tells which strategies did move bytes. The tools
-/// print a plan for `--explain`: its `Display` has one line for each strategy.
+/// print a plan for `--explain`: its `Display` has one line for each candidate.
 ///
 /// # Examples
 ///
@@ -65,7 +66,7 @@ const ANOTHER: &str = "the caller asked for another strategy";
 ///
 /// let skipped = plan.candidates().iter().find(|c| c.strategy() == Strategy::Reflink);
 /// assert!(skipped.is_some_and(|c| c.verdict() == Verdict::Skipped));
-/// assert!(plan.to_string().starts_with("pipe -> /dev/null\n  chosen   splice_pipe"));
+/// assert!(plan.to_string().starts_with("pipe -> /dev/null\n  chosen    splice_pipe"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -74,8 +75,8 @@ pub struct Plan {
     source: FdInfo,
     sinks: Vec<FdInfo>,
     /// The strategy of each sink, if there are several sinks.
-    per_sink: Vec<Candidate>,
-    opening: Option<Strategy>,
+    sink_candidates: Vec<Candidate>,
+    warm_up: Option<Strategy>,
 }
 
 /// Plans a transfer from one source to one sink.
@@ -90,10 +91,10 @@ pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<
     }
     let mut candidates = order(source, sink, options).map(|strategy| {
         let (verdict, reason) = match requested {
-            Some(requested) if requested == strategy => (Verdict::Reserve, REQUESTED),
+            Some(requested) if requested == strategy => (Verdict::Fallback, REQUESTED),
             Some(_) => (Verdict::Skipped, ANOTHER),
             None => match fit(strategy, source, sink, options) {
-                Fit::Good(reason) => (Verdict::Reserve, reason),
+                Fit::Good(reason) => (Verdict::Fallback, reason),
                 Fit::Poor(reason) | Fit::Not(reason) => (Verdict::Skipped, reason),
             },
         };
@@ -102,7 +103,7 @@ pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<
     // The sort is stable: strategies that are used keep their order, and skipped ones come last.
     candidates.sort_by_key(|candidate| candidate.verdict == Verdict::Skipped);
     candidates[0].verdict = Verdict::Chosen;
-    let opening = match source.kind {
+    let warm_up = match source.kind {
         _ if requested.is_some() || !candidates[0].strategy.facts().has_private_pipe => None,
         Kind::Pipe if !(sink.kind == Kind::Pipe || goes_by_cursor(sink, options)) => {
             Some(Strategy::Splice)
@@ -111,7 +112,7 @@ pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<
         _ => None,
     };
     Ok(Plan {
-        opening,
+        warm_up,
         ..Plan::new(candidates.to_vec(), source, &[*sink])
     })
 }
@@ -193,20 +194,21 @@ impl Plan {
             candidates,
             source: *source,
             sinks: sinks.to_vec(),
-            per_sink: Vec::new(),
-            opening: None,
+            sink_candidates: Vec::new(),
+            warm_up: None,
         }
     }
 
-    /// Returns the strategy that the transfer tries first. The bytes of
-    /// [`opening`](Self::opening) are moved before that.
+    /// Returns the strategy that the transfer tries first. If the plan has a
+    /// [warm-up](Self::warm_up), the transfer tries it after the warm-up.
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.candidates[0].strategy
     }
 
-    /// Returns every strategy: the chosen one, the ones in reserve in the order in which they take
-    /// over, and the skipped ones.
+    /// Returns the strategies that the plan considered: the chosen one, the fallbacks in the order
+    /// in which they take over, and the skipped ones. [`Strategy::Tee`] is among them for several
+    /// sinks and for repeated patterns only.
     #[must_use]
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
@@ -237,17 +239,18 @@ impl Plan {
     }
 
     fn page_sharing(&self) -> PageSharing {
-        let strategies = self.per_sink.iter().map(|sink| sink.strategy);
-        let strategies = strategies.chain(self.per_sink.is_empty().then(|| self.strategy()));
+        let strategies = self.sink_candidates.iter().map(|sink| sink.strategy);
+        let strategies = strategies.chain(self.sink_candidates.is_empty().then(|| self.strategy()));
         let shared = strategies
             .zip(&self.sinks)
             .map(|(strategy, sink)| page_sharing(strategy, &self.source, sink));
         shared.max().unwrap_or_default()
     }
 
-    /// Returns how each sink is served, and why. The first entry is the first sink, and those of
-    /// [`also_to`](crate::Transfer::also_to) follow. The slice can be empty if there is only one
-    /// sink, as that of [`Report::sinks`](crate::Report::sinks) can be.
+    /// Returns the strategy that serves each sink, with the reason. The first entry is the first
+    /// sink, and those of [`also_to`](crate::Transfer::also_to) follow. The slice is empty for a
+    /// single sink, unless the sink may be [detached](crate::OnSinkError::Detach) or its [reader is
+    /// watched](crate::Transfer::watch_readers).
     ///
     /// - `tee` shares pages with a sink that is a pipe.
     /// - `splice_pipe` shares pages with a private pipe and splices them from there to the sink.
@@ -265,20 +268,21 @@ impl Plan {
     /// let null = std::fs::File::create("/dev/null")?;
     /// let plan = Transfer::new(&source, &sink).also_to(&null).plan()?;
     /// assert_eq!(plan.strategy(), Strategy::Tee);
-    /// assert_eq!(plan.sinks()[0].strategy(), Strategy::Tee);
-    /// assert_eq!(plan.sinks()[1].strategy(), Strategy::Splice);
+    /// assert_eq!(plan.sink_candidates()[0].strategy(), Strategy::Tee);
+    /// assert_eq!(plan.sink_candidates()[1].strategy(), Strategy::Splice);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn sinks(&self) -> &[Candidate] {
-        &self.per_sink
+    pub fn sink_candidates(&self) -> &[Candidate] {
+        &self.sink_candidates
     }
 
-    /// Returns the strategy that moves the first 128 KiB out of a pipe or stream socket, and more
-    /// until 32 KiB arrive at once. `None` if the first strategy of the plan moves them.
+    /// Returns the strategy of the warm-up, or `None` if the plan has no warm-up.
     ///
-    /// A stream may be a few short messages, for which a private pipe costs more than it saves. A
-    /// repeated pattern begins with write for the same reason, for 128 KiB.
+    /// The warm-up moves the first 128 KiB of a pipe or stream socket, and continues until one step
+    /// moves 32 KiB. After it the transfer changes to [`strategy`](Self::strategy). A stream may
+    /// consist of a few short messages, for which a private pipe costs more than it saves. A
+    /// pattern that is repeated by `tee` begins with write for the same reason, for 128 KiB.
     ///
     /// # Examples
     ///
@@ -290,22 +294,22 @@ impl Plan {
     /// let sink = std::fs::File::create("/dev/null")?;
     /// let plan = Transfer::new(&server, &sink).plan()?;
     /// assert_eq!(plan.strategy(), Strategy::SplicePipe);
-    /// assert_eq!(plan.opening(), Some(Strategy::Buffered));
+    /// assert_eq!(plan.warm_up(), Some(Strategy::Buffered));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn opening(&self) -> Option<Strategy> {
-        self.opening
+    pub fn warm_up(&self) -> Option<Strategy> {
+        self.warm_up
     }
 
-    /// Returns the strategy that takes over when `strategy` cannot go on: the next one in reserve,
-    /// or else `buffered`.
+    /// Returns the strategy that takes over when `strategy` cannot go on: the next fallback, or
+    /// else `buffered`.
     pub(crate) fn after(&self, strategy: Strategy) -> Strategy {
         let mut later = self.candidates.iter();
         later.find(|candidate| candidate.strategy == strategy);
         later
             .next()
-            .filter(|next| next.verdict == Verdict::Reserve)
+            .filter(|next| next.verdict == Verdict::Fallback)
             .map_or(Strategy::Buffered, |next| next.strategy)
     }
 }
@@ -319,7 +323,7 @@ impl fmt::Display for Plan {
         for candidate in &self.candidates {
             write!(f, "\n  {candidate}")?;
         }
-        for (index, (candidate, sink)) in self.per_sink.iter().zip(&self.sinks).enumerate() {
+        for (index, (candidate, sink)) in self.sink_candidates.iter().zip(&self.sinks).enumerate() {
             let Candidate {
                 strategy, reason, ..
             } = candidate;
@@ -329,10 +333,10 @@ impl fmt::Display for Plan {
                 index + 1
             )?;
         }
-        if let Some(opening) = self.opening {
-            write!(f, "\nopening: {opening}, for 128 KiB")?;
+        if let Some(warm_up) = self.warm_up {
+            write!(f, "\nwarm-up: {warm_up}, for the first 128 KiB")?;
             if self.source.kind != Kind::Pattern {
-                f.write_str(" and until 32 KiB arrive at once")?;
+                f.write_str(" and until one step moves 32 KiB")?;
             }
         }
         write!(f, "{}", self.page_sharing())

@@ -41,7 +41,8 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// Creates a rate limiter of this many bytes per second, at least 1.
+    /// Creates a rate limiter of this many bytes per second, at least 1. It allows nothing in
+    /// advance: its time begins with the first transfer that uses it.
     #[must_use]
     pub fn new(bytes_per_second: u64) -> Self {
         Self {
@@ -62,8 +63,8 @@ impl RateLimiter {
         self.token_bucket.get().rate()
     }
 
-    /// Changes the rate. A running transfer keeps the new rate from its next step on, and the time
-    /// since its last step counts at the new rate.
+    /// Changes the rate to this many bytes per second, at least 1. A running transfer uses the new
+    /// rate from its next step on, also for the time that has passed since its last step.
     ///
     /// # Examples
     ///

@@ -20,6 +20,9 @@ use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, Linux};
 
+#[cfg(doc)]
+use crate::Ended;
+
 /// Writes one pattern to a sink over and over, like `yes`.
 ///
 /// After success or failure, the bytes that the sink has accepted are a prefix of the endless
@@ -61,7 +64,8 @@ pub struct Repeat<'a> {
 }
 
 impl<'a> Repeat<'a> {
-    /// Creates an endless repetition of `pattern`, which must not be empty.
+    /// Creates an endless repetition of `pattern`, which must not be empty. Nothing is written
+    /// until [`run`](Self::run).
     pub fn new<Pattern: AsRef<[u8]> + ?Sized>(pattern: &'a Pattern) -> Self {
         Self {
             pattern: pattern.as_ref(),
@@ -70,7 +74,12 @@ impl<'a> Repeat<'a> {
         }
     }
 
-    /// Stops after exactly `bytes` bytes, even in the middle of the pattern.
+    /// Stops after exactly `bytes` bytes, even in the middle of the pattern [default: no limit].
+    /// The repetition then ends with [`Ended::Limit`].
+    ///
+    /// With a limit of at most 256 KiB the plan chooses write, because filling a pipe costs more
+    /// than it saves. To stop for another reason, return [`ControlFlow::Break`] from an
+    /// [observer](Self::observe).
     ///
     /// # Examples
     ///
@@ -88,8 +97,12 @@ impl<'a> Repeat<'a> {
         self
     }
 
-    /// Uses only [`Strategy::Tee`] or only [`Strategy::Buffered`] [default: tee for pipes]. The
-    /// plan's choice is fast everywhere; this is for tests and measurements.
+    /// Uses only [`Strategy::Tee`] or only [`Strategy::Buffered`] [default: tee for pipes, with
+    /// buffered as its fallback; buffered for other sinks].
+    ///
+    /// The plan's choice is at least as fast. Choose a strategy for tests and measurements, or
+    /// [`Strategy::Buffered`] if the private pipes of tee would exceed the user's limit on pipe
+    /// memory.
     ///
     /// If the private pipe is too small for the whole pattern, tee leaves the rest of each
     /// repetition to be written.
@@ -118,12 +131,14 @@ impl<'a> Repeat<'a> {
         self
     }
 
-    /// Sets whether a sink that is a pipe may be enlarged [default: true].
+    /// Sets whether a sink that is a pipe may be enlarged to 1 MiB [default: true].
     ///
     /// A larger pipe is several times as fast. It is enlarged once, after 32 KiB have been
-    /// accepted, within the user's limit on pipe memory (pipe(7), `pipe-user-pages-soft`).
-    /// [`Report::grown_sink`] returns the new capacity. Turn this off if another program relies on
-    /// the capacity.
+    /// accepted, within the user's limit on pipe memory (pipe(7), `pipe-user-pages-soft`). A
+    /// refusal is no error. [`Report::grown_sink`] returns the new capacity.
+    ///
+    /// Choose `false` if another program relies on the capacity, or if other pipes of the user need
+    /// the memory.
     ///
     /// # Examples
     ///
@@ -140,8 +155,12 @@ impl<'a> Repeat<'a> {
         self
     }
 
-    /// Limits the rate to this many bytes per second: see
+    /// Writes at most `bytes_per_second` bytes per second [default: no limit; 0 means 1], in bursts
+    /// of at most a tenth of a second's bytes, like
     /// [`Transfer::rate_limit`](crate::Transfer::rate_limit).
+    ///
+    /// It rules out no strategy. Choose it for a steady load; without it, the reader alone sets the
+    /// pace. A repetition cannot share a [`RateLimiter`](crate::RateLimiter) with transfers.
     ///
     /// # Examples
     ///
@@ -160,8 +179,13 @@ impl<'a> Repeat<'a> {
         self
     }
 
-    /// Calls the observer at least this often, even while the sink accepts nothing: see
+    /// Calls the [observer](Self::observe) at least once every `tick`, also while the sink accepts
+    /// nothing [default: only after steps; at least 1 ms], like
     /// [`Transfer::tick`](crate::Transfer::tick).
+    ///
+    /// Choose it for a display that must move, or for a repetition that must stop although nobody
+    /// reads. It rules out no strategy, and costs a `poll(2)` before most calls, also without an
+    /// observer.
     ///
     /// # Examples
     ///
@@ -187,12 +211,35 @@ impl<'a> Repeat<'a> {
         self
     }
 
-    /// Calls `observer` after every step of at most 4 MiB. If it returns [`ControlFlow::Break`],
-    /// the repetition stops.
+    /// Calls `observer` after every step of at most 4 MiB, with the [`Progress`] so far [default:
+    /// no observer]. If it returns [`ControlFlow::Break`], the repetition stops with
+    /// [`Ended::Stopped`].
+    ///
+    /// Choose it to show progress or to stop for a reason other than a [`limit`](Self::limit). It
+    /// rules out no strategy. Add a [`tick`](Self::tick) if it must also run while the sink accepts
+    /// nothing.
     ///
     /// # Panics
     ///
     /// A panic of the observer propagates to the caller of [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use zcopy::{Ended, Repeat};
+    ///
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let report = Repeat::new("y\n")
+    ///     .observe(|progress| match progress.bytes() {
+    ///         0..1_000_000 => ControlFlow::Continue(()),
+    ///         _ => ControlFlow::Break(()),
+    ///     })
+    ///     .run(&null)?;
+    /// assert!(report.bytes() >= 1_000_000);
+    /// assert_eq!(report.ended(), Ended::Stopped);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn observe(mut self, observer: impl FnMut(&Progress) -> ControlFlow<()> + 'a) -> Self {
         self.options.observed = true;
         self.observer = Some(Box::new(observer));
@@ -216,7 +263,8 @@ impl<'a> Repeat<'a> {
     /// let null = std::fs::File::create("/dev/null")?;
     /// let plan = Repeat::new("y\n").plan(&null)?;
     /// assert_eq!(plan.strategy(), Strategy::Buffered);
-    /// assert!(plan.to_string().starts_with("pattern, 2 bytes -> /dev/null\n  chosen   buffered"));
+    /// let expected = "pattern, 2 bytes -> /dev/null\n  chosen    buffered";
+    /// assert!(plan.to_string().starts_with(expected));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn plan<Sink: AsFd + ?Sized>(&self, sink: &Sink) -> Result<Plan> {

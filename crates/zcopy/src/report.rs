@@ -134,8 +134,9 @@ impl Report {
 
     /// Returns the number of bytes that the sink accepted, holes included.
     ///
-    /// With several sinks these are the bytes that every sink has accepted, except detached ones.
-    /// If all sinks were detached, the number is that of the last one.
+    /// With several sinks, this is the number of bytes that each sink has accepted that was not
+    /// detached. If every sink was detached, it is the number that the last one had accepted when
+    /// it was detached.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -293,13 +294,21 @@ impl Report {
         self.grown_sink
     }
 
-    /// Returns the bytes that were read from the source and did not reach the sink, because the
-    /// transfer failed or was stopped in between, or because the limit falls inside a record that
-    /// can only be read whole. They precede the bytes that the source still holds.
+    /// Returns the bytes that the transfer has taken from the source and the sink has not accepted.
+    /// They precede the bytes that the source still holds. With several sinks, these are the bytes
+    /// that not every sink has accepted.
     ///
-    /// A source that can seek is rewound instead, and this is empty. For a
-    /// [`FilterTransfer`](crate::FilterTransfer) these are the bytes that the filter has produced
-    /// and the sink has not accepted, whatever the source is.
+    /// The transfer takes such bytes if it fails or is stopped, if it ends behind the last record
+    /// of a [limit](crate::Transfer::record_limit), or if a limit falls inside a message that can
+    /// only be read whole.
+    ///
+    /// The bytes of a regular file or block device are not returned, because the file still has
+    /// them: the transfer moves the cursor back over them. It returns them if it cannot move the
+    /// cursor, because another process or thread has moved it meanwhile, or because the file has no
+    /// positions.
+    ///
+    /// For a [`FilterTransfer`](crate::FilterTransfer) these are the bytes that the filter has
+    /// produced and the sink has not accepted, whatever the source is.
     ///
     /// # Examples
     ///

@@ -43,15 +43,19 @@ pub enum Strategy {
     CopyFileRange,
     /// `sendfile(2)`: moves bytes from a file or device to a pipe, a socket or a character device.
     Sendfile,
-    /// `splice(2)`: moves pages from or to a pipe. It serves pairs of which one end is a pipe.
+    /// `splice(2)`: moves pages from or to a pipe. It serves pairs of which at least one end is a
+    /// pipe.
     Splice,
     /// `splice(2)` twice: moves pages from the source to a private pipe, and from there to the
     /// sink.
     SplicePipe,
-    /// `read(2)` and `write(2)`: copies through a buffer of 256 KiB. It serves every pair.
+    /// `read(2)` and `write(2)`: copies through a [buffer](crate::Transfer::buffer_size), by
+    /// default of 256 KiB. It serves every pair.
     Buffered,
-    /// `tee(2)`: duplicates the content of one pipe in another. It serves several sinks and
-    /// [repeated](crate::Repeat) patterns, never one source and one sink.
+    /// `tee(2)`: duplicates the content of one pipe in another. It serves [several
+    /// sinks](crate::Transfer::also_to), also after all but one were
+    /// [detached](crate::OnSinkError::Detach); a single sink that may be detached or whose [reader
+    /// is watched](crate::Transfer::watch_readers); and [repeated](crate::Repeat) patterns.
     Tee,
 }
 

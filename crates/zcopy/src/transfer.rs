@@ -139,14 +139,14 @@ pub use series::Series;
 /// The transfer reads and writes files opened with `O_DIRECT` in whole blocks of 4 KiB, or larger
 /// ones if the kernel asks for them (`STATX_DIOALIGN`). Other positions and lengths go through a
 /// second descriptor without the flag, which the transfer opens by way of `/proc/self/fd`; the
-/// cursor ends where it would otherwise. Bytes from a pipe wait until a block is complete or the
-/// source ends; a transfer that fails or is stopped before [returns](crate::Error::undelivered)
-/// them. Between two such files whose positions differ within a block, the transfer may read the
-/// source through its second descriptor. Transfers to [several sinks](Self::also_to) do not wait
-/// for complete blocks, and move more bytes through the second descriptor. If the file cannot be
-/// opened again, the transfer fails with the kernel's `EINVAL`. Closing the second descriptor
-/// releases the record locks (`F_SETLK`) that the process holds on the file, as closing any
-/// descriptor of the file does.
+/// cursor ends where it would end without the flag. Bytes from a pipe wait until a block is
+/// complete or the source ends. If the transfer fails or is stopped while they wait, it
+/// [returns](crate::Error::undelivered) them. Between two such files whose positions differ within
+/// a block, the transfer may read the source through its second descriptor. Transfers to [several
+/// sinks](Self::also_to) do not wait for complete blocks, and move more bytes through the second
+/// descriptor. If the file cannot be opened again, the transfer fails with the kernel's `EINVAL`.
+/// Closing the second descriptor releases the record locks (`F_SETLK`) that the process holds on
+/// the file, as closing any descriptor of the file does.
 ///
 /// Between two files the transfer looks for holes through a second descriptor of the source, opened
 /// by way of `/proc/self/fd`, because `SEEK_DATA` would move the shared cursor. It opens one only
@@ -192,16 +192,20 @@ impl<'a> Transfer<'a> {
     /// Moves at most `bytes` bytes [default: no limit], and reads no further byte from a file, pipe
     /// or stream socket. A transfer that reaches the limit ends with [`Ended::Limit`].
     ///
-    /// A limit rules out no strategy. Choose [`record_limit`](Self::record_limit) to stop after a
-    /// number of lines, which allows only read and write, and may read beyond the last line.
+    /// A limit forbids no strategy, but the plan depends on it: with a limit of at most 32 KiB the
+    /// transfer reads and writes, and up to 256 KiB it prefers strategies that need no preparation.
+    /// A clone shares whole blocks, and another strategy moves the rest; with [`Reflink::Always`]
+    /// the limit must be a multiple of the block size. Choose [`record_limit`](Self::record_limit)
+    /// to stop after a number of lines, which allows only read and write, and may read beyond the
+    /// last line.
     ///
     /// A message of a datagram socket is moved whole. One that is longer than the rest of the limit
-    /// stays in the socket. If another reader takes a message between the call that learns its
-    /// length and the read, and the next one is longer than the limit allows, the report has that
-    /// message in [`undelivered`](Report::undelivered). Event descriptors and some devices return a
-    /// whole record or nothing: the transfer reads them with room for 8 KiB, and the report has the
-    /// part of a record that exceeds the limit. An empty datagram ends the transfer: see
-    /// [`run`](Self::run).
+    /// stays in the socket. The transfer asks for the length of a message before it reads it. If
+    /// another reader takes that message in between, and the next one is longer than the limit
+    /// allows, the transfer returns the next one in [`undelivered`](Report::undelivered). Event
+    /// descriptors and some devices (`/dev/kmsg`) return a whole message or nothing: the transfer
+    /// reads them with room for 8 KiB, and returns the part of a message that exceeds the limit. An
+    /// empty datagram ends the transfer: see [`run`](Self::run).
     ///
     /// # Examples
     ///
@@ -304,8 +308,10 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Returns what [`run`](Self::run) would do: every strategy, as chosen, in reserve or skipped,
-    /// with the reason. It moves no bytes and no cursor.
+    /// Returns what [`run`](Self::run) would do: the strategies, as chosen, fallback or skipped,
+    /// each with the reason. It moves no bytes and no cursor. [`Strategy::Tee`] is in the plan only
+    /// if the transfer has [several sinks](Self::also_to), or serves its only sink as one of
+    /// several.
     ///
     /// `run` follows the same plan, except that it copies a small file, or clones a whole file,
     /// without making one.
@@ -364,15 +370,19 @@ impl<'a> Transfer<'a> {
     ///
     /// # Kernel notes
     ///
-    /// `splice(2)` returns 0 at the urgent mark of a TCP stream, too; a read gets past it. Urgent
-    /// bytes are left out, as `read(2)` leaves them out, unless the socket has `SO_OOBINLINE`.
+    /// `splice(2)` returns 0 at the end of a TCP stream and also at its urgent mark. The transfer
+    /// therefore confirms the end with a read, which gets past the mark. Urgent bytes are left out,
+    /// as `read(2)` leaves them out, unless the socket has `SO_OOBINLINE`.
     ///
-    /// A read takes one packet out of a pipe in packet mode (`pipe2(O_DIRECT)`), and discards the
-    /// part that does not fit. If a limit or a rate allows less than a packet, the transfer splices
-    /// this part and leaves the rest in the pipe. On a kernel that refuses `splice(2)` no call does
-    /// so: there the transfer exceeds a rate rather than divide a packet, and a limit cuts the last
-    /// packet and loses its rest, because a read beyond the limit would take bytes that belong to
-    /// the next reader of a pipe without packets.
+    /// A pipe in packet mode (`pipe2(O_DIRECT)`) returns one packet for each read, and discards the
+    /// part of the packet that does not fit into the reader's buffer. If a limit or a rate allows
+    /// less than a packet, the transfer therefore splices the part that it may move, and the rest
+    /// stays in the pipe. If the kernel refuses `splice(2)`, the transfer reads:
+    ///
+    /// - With a rate, it reads the whole packet, and exceeds the rate for a moment.
+    /// - With a limit, it reads no more than the limit allows, and the rest of the last packet is
+    ///   lost. The reader of a pipe cannot see whether it is in packet mode. Without that mode, the
+    ///   bytes beyond the limit belong to the next reader.
     ///
     /// # Examples
     ///

@@ -204,13 +204,13 @@ fn appending_is_writing() {
 fn the_plan_is_told_before_and_the_report_after() {
     let outcome = run("yes --explain | head -n 1");
     outcome.printed("y\n");
-    let plan = "yes: pattern, 2 bytes -> pipe\n  chosen   tee ";
+    let plan = "yes: pattern, 2 bytes -> pipe\n  chosen    tee ";
     assert!(outcome.stderr.starts_with(plan), "{}", outcome.stderr);
 
     let outcome = run("yes --explain > /dev/full");
     assert_eq!(outcome.status, 1);
     let said: Vec<usize> = [
-        "yes: pattern, 2 bytes -> /dev/full\n  chosen   buffered",
+        "yes: pattern, 2 bytes -> /dev/full\n  chosen    buffered",
         "yes: 0 bytes by buffered, until it failed",
         "yes: standard output: No space left on device",
     ]

@@ -52,11 +52,13 @@ pub(crate) fn prepare_several<K: Kernel>(
     options: &Options,
 ) -> Result<(FdInfo, Vec<FdInfo>, Plan), Unprepared> {
     if options.skip_errors != SkipErrors::Never {
-        let reason = "its bad blocks can be skipped only with a single sink";
+        let reason =
+            "skip_errors serves one sink only, which is not watched and cannot be detached";
         return Err(RunError::refused(Side::Source, Errno::INVAL, reason).into());
     }
     if options.records.limit.is_some() || options.records.rate.is_some() {
-        let reason = "its records can be limited only with a single sink";
+        let reason = "record_limit and record_rate_limit serve one sink only, \
+                      which is not watched and cannot be detached";
         return Err(RunError::refused(Side::Source, Errno::INVAL, reason).into());
     }
     let mut from = classify(kernel, Side::Source, source)?;

@@ -116,7 +116,7 @@ impl Endpoint<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Endpoint::reserve_in_place`]; [`Cause::LittleRoom`].
+    /// Those of [`Endpoint::reserve_in_place`]; [`Cause::DiskNearlyFull`].
     pub(crate) fn reserve_to_write<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -135,7 +135,7 @@ impl Endpoint<'_> {
             _ => len,
         };
         if len == 0 {
-            return Err(Cause::LittleRoom);
+            return Err(Cause::DiskNearlyFull);
         }
         let len = self.reserve_in_place(kernel, len)?;
         if is_asked {

@@ -96,7 +96,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         let from = source.info;
         let sink_states: Vec<_> = sinks
             .into_iter()
-            .zip(plan.sinks())
+            .zip(plan.sink_candidates())
             .map(|(mut sink, plan)| {
                 if options.strategy.is_some() {
                     sink.ignore_free_space();

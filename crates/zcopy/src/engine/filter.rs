@@ -60,7 +60,7 @@ impl FilterState {
     }
 
     /// Returns the input that the filter has not consumed.
-    pub(crate) fn waiting(&self) -> &[u8] {
+    pub(crate) fn pending_input(&self) -> &[u8] {
         self.input_buffer.pending()
     }
 
@@ -233,7 +233,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
             );
             assert!(
                 produced <= room_len,
-                "a filter produced more than its room holds"
+                "a filter produced more than its output holds"
             );
             // This is recorded after each call, because the next one may panic.
             input_buffer.consume(consumed);
@@ -361,7 +361,7 @@ impl<'a, K: Kernel, R: Filter> Engine<'a> for FilterEngine<'a, '_, K, R> {
                 self.filter(remaining);
                 Ok(Flow::Continue)
             }
-            Next::Fail => Err(RunError::idle()),
+            Next::Fail => Err(RunError::filter_needs_more_input()),
         }
     }
 

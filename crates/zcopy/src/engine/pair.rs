@@ -119,7 +119,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         let bad = BadBlocks::new(options.skip_errors, callbacks.on_skip, pieces);
         Self {
             strategy: plan.strategy(),
-            phase: plan.opening().map_or(Phase::Main, Phase::WarmUp),
+            phase: plan.warm_up().map_or(Phase::Main, Phase::WarmUp),
             extents: (is_searched && !counts_records).then(|| Extents::new(shown_to)),
             source_drop_window: DropWindow::new(&source, options.cache),
             sink_drop_window: DropWindow::new(&sink, options.cache),
@@ -276,7 +276,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             }
         }
         let came_at_once = n >= plan::SMALL || self.state.buffer.was_filled();
-        let is_bulk = self.context.bytes >= plan::OPENING && came_at_once;
+        let is_bulk = self.context.bytes >= plan::WARM_UP && came_at_once;
         if is_bulk && self.state.in_flight() == 0 {
             self.phase = Phase::Main;
         }

@@ -125,7 +125,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
 
     /// Whether the transfer is too short so far for the pattern pipe to repay its cost.
     fn is_warming_up(&self) -> bool {
-        self.context.bytes < plan::OPENING && self.plan.opening().is_some()
+        self.context.bytes < plan::WARM_UP && self.plan.warm_up().is_some()
     }
 
     /// The index of the next byte in the pattern.

@@ -49,7 +49,7 @@ pub enum Verdict {
     /// The transfer tries it first.
     Chosen,
     /// It takes over if the strategies before it cannot go on.
-    Reserve,
+    Fallback,
     /// The transfer does not use it.
     Skipped,
 }
@@ -94,7 +94,7 @@ impl fmt::Display for Candidate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:<7}  {:<15}  {}",
+            "{:<8}  {:<15}  {}",
             self.verdict, self.strategy, self.reason
         )
     }
@@ -104,7 +104,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Verdict::Chosen => "chosen",
-            Verdict::Reserve => "reserve",
+            Verdict::Fallback => "fallback",
             Verdict::Skipped => "skipped",
         })
     }

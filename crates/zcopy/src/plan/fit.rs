@@ -36,8 +36,8 @@ pub(super) const DEV_FULL: &str = "only write reports the error of /dev/full (EN
 pub(super) const FEW: &str = "at most 32 KiB are left, which read and write move faster";
 pub(super) const CLAIMS_EMPTY: &str =
     "the source claims size 0, which may be wrong (as in /proc): only read finds its end";
-pub(super) const DIVIDES_BLOCKS: &str = "the sink has O_DIRECT and takes whole blocks: \
-     of other lengths the kernel may write a part and then report that it wrote nothing";
+pub(super) const DIVIDES_BLOCKS: &str = "the sink has O_DIRECT and accepts whole blocks: \
+     a call that passes part of a block may write some bytes and then fail without counting them";
 
 /// Returns how well one strategy suits a pair.
 pub(super) fn fit(strategy: Strategy, source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit {
@@ -146,14 +146,16 @@ fn why_no_blocks_are_shared(
         return Some("both ends must be regular files");
     }
     if options.reflink == Reflink::Never {
-        return Some("the call may share blocks, and the caller forbids that");
+        return Some("it may share blocks, which Reflink::Never forbids");
     }
     if options.sparse == Sparse::Fill {
-        return Some("the call may keep holes, and the caller wants them filled with zeros");
+        return Some("it may keep holes, which Sparse::Fill forbids");
     }
     let skips_errors = options.skip_errors != SkipErrors::Never;
     if skips_errors && options.reflink != Reflink::Always && !never_shares_blocks(source) {
-        return Some("the call may share blocks without reading them, and would miss bad ones");
+        return Some(
+            "it may share blocks without reading them, so skip_errors would find no bad ones",
+        );
     }
     if !source.may_share_blocks(sink) {
         return Some("the files are on different file systems");
@@ -191,8 +193,8 @@ fn fit_copy_file_range(source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit
     }
     if goes_by_cursor(sink, options) && never_shares_blocks(source) {
         return Fit::Poor(
-            "it must reserve room at the sink's cursor for bytes that the source may lose \
-             meanwhile; a private pipe already holds its bytes",
+            "it reserves a range at the sink's cursor before it has the bytes, so a gap remains \
+             if the source is truncated meanwhile; a private pipe gets the bytes first",
         );
     }
     Fit::Good("the file system copies the data itself, or shares blocks")
@@ -204,7 +206,7 @@ fn fit_sendfile(source: &FdInfo, sink: &FdInfo) -> Fit {
     }
     if sink.is_seekable() {
         return Fit::Not(
-            "it takes no offset for the sink, and another process may move the cursor",
+            "it writes only at the sink's cursor, which another process may move during the call",
         );
     }
     match sink.kind {
@@ -224,11 +226,14 @@ fn fit_splice(source: &FdInfo, sink: &FdInfo, options: &Options) -> Fit {
         return Fit::Not("it needs a pipe at one end, and there is none");
     }
     if goes_by_cursor(sink, options) {
-        return Fit::Not("while it waits for bytes, another process may move the sink's cursor");
+        return Fit::Not(
+            "it would reserve a range at the sink's cursor for bytes that may never come",
+        );
     }
     match (source.kind, sink.kind) {
         (Kind::Pipe | Kind::Stream, Kind::Pipe) => Fit::Poor(
-            "if the sink has no reader, it fails with EPIPE even when no bytes are left to write",
+            "if the sink has no reader, it fails with EPIPE even at the end of the source, \
+             where read and write succeed",
         ),
         (Kind::Pipe, _) => {
             Fit::Good("the pipe's pages go to the sink, without a copy through user space")
@@ -310,15 +315,18 @@ pub(super) fn why_stable_forbids(
     }
     match page_sharing(strategy, source, sink) {
         PageSharing::OfFile => Some(
-            "the sink would get the file's own pages, which can still change: stable forbids that",
+            "the sink would receive the file's own pages, which a later write changes: \
+             stable forbids that",
         ),
-        PageSharing::PassedOn => {
-            Some("it would pass on pages of a file that can still change: stable forbids that")
-        }
+        PageSharing::PassedOn => Some(
+            "the sink would receive the source's pages, which may belong to a file that \
+             can still change: stable forbids that",
+        ),
         PageSharing::None => {
             let is_copy_of_file = source.is_mutable_file() && sink.is_seekable();
             (strategy.facts().holds_pages && is_copy_of_file).then_some(
-                "a pipe would hold the file's pages while they can change: stable forbids that",
+                "a pipe would hold the file's pages before they are copied, and truncation of the \
+                 file would replace them by zeros: stable forbids that",
             )
         }
     }

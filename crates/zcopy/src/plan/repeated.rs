@@ -34,7 +34,7 @@ pub(crate) fn plan_repeated(
     };
     let mut plan = Plan::new(tee_or_buffered(options, &reasons)?, pattern, &[*sink]);
     let begins_buffered = plan.strategy() == Strategy::Tee && options.strategy.is_none();
-    plan.opening = begins_buffered.then_some(Strategy::Buffered);
+    plan.warm_up = begins_buffered.then_some(Strategy::Buffered);
     Ok(plan)
 }
 

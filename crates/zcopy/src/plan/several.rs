@@ -24,10 +24,11 @@ pub(crate) fn plan_several(
         return Err(RunError::unsuitable(Strategy::Reflink, others));
     }
     if options.sparse == Sparse::Detect {
-        let reason = "zeros can be turned into holes only with a single sink";
+        let reason =
+            "Sparse::Detect serves one sink only, which is not watched and cannot be detached";
         return Err(RunError::refused(Side::Neither, Errno::INVAL, reason));
     }
-    let mut per_sink: Vec<_> = sinks
+    let mut sink_candidates: Vec<_> = sinks
         .iter()
         .map(|sink| match why_written_to(source, sink, options) {
             Some(reason) => Candidate::chosen(Strategy::Buffered, reason),
@@ -42,16 +43,18 @@ pub(crate) fn plan_several(
         })
         .collect();
     let is_written_to = |sink: &Candidate| sink.strategy == Strategy::Buffered;
-    let all_written_to = per_sink.iter().all(is_written_to);
-    let any_written_to = per_sink.iter().any(is_written_to);
+    let all_written_to = sink_candidates.iter().all(is_written_to);
+    let any_written_to = sink_candidates.iter().any(is_written_to);
     // Bytes for a sink that must be written to are in the buffer anyway, and writing them to
     // `/dev/null` costs nothing.
     let gains =
         |(info, sink): (&FdInfo, &Candidate)| !is_written_to(sink) && info.kind != Kind::Null;
-    let sharing_is_for_nothing = any_written_to && !sinks.iter().zip(&per_sink).any(gains);
+    let sharing_is_for_nothing = any_written_to && !sinks.iter().zip(&sink_candidates).any(gains);
     let reasons = Reasons {
-        tee_fails: why_nothing_can_be_shared(source, options)
-            .or_else(|| all_written_to.then_some("every sink must be written to")),
+        tee_fails: why_nothing_can_be_shared(source, options).or_else(|| {
+            all_written_to
+                .then_some("no sink can receive shared pages, so all of them are written to")
+        }),
         buffered_is_better: why_nothing_is_shared(source, options).or_else(|| {
             sharing_is_for_nothing.then_some(
                 "some sinks must be written to, and the others are /dev/null, \
@@ -64,20 +67,27 @@ pub(crate) fn plan_several(
     };
     let candidates = tee_or_buffered(options, &reasons)?;
     if is_written_to(&candidates[0]) {
-        for sink in per_sink.iter_mut().filter(|sink| !is_written_to(sink)) {
+        for sink in sink_candidates
+            .iter_mut()
+            .filter(|sink| !is_written_to(sink))
+        {
             *sink = Candidate::chosen(Strategy::Buffered, candidates[0].reason);
         }
     } else if !any_written_to {
-        let last = |strategy| per_sink.iter().rposition(|sink| sink.strategy == strategy);
+        let last = |strategy| {
+            sink_candidates
+                .iter()
+                .rposition(|sink| sink.strategy == strategy)
+        };
         if let Some(index) = last(Strategy::SplicePipe).or_else(|| last(Strategy::Tee)) {
-            per_sink[index] = Candidate::chosen(
+            sink_candidates[index] = Candidate::chosen(
                 Strategy::Splice,
                 "it receives the bytes last, by a splice that removes them from the shared pipe",
             );
         }
     }
     Ok(Plan {
-        per_sink,
+        sink_candidates,
         ..Plan::new(candidates, source, sinks)
     })
 }

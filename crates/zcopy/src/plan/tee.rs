@@ -13,7 +13,7 @@ pub(super) struct Reasons {
     pub(super) buffered_is_better: Option<&'static str>,
     /// Why `tee` is chosen otherwise.
     pub(super) tee: &'static str,
-    /// Why `buffered` is then in reserve.
+    /// Why `buffered` is then the fallback.
     pub(super) buffered: &'static str,
     /// Why no other strategy can be used.
     pub(super) others: &'static str,
@@ -47,7 +47,7 @@ pub(super) fn tee_or_buffered(
         ),
         (None, _, None) => (
             Candidate::chosen(tee, reasons.tee),
-            Candidate::new(buffered, Verdict::Reserve, reasons.buffered),
+            Candidate::new(buffered, Verdict::Fallback, reasons.buffered),
         ),
     };
     let others = skip_pairwise(reasons.others);

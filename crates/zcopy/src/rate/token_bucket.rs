@@ -28,8 +28,8 @@ impl TokenBucket {
         self.rate
     }
 
-    /// Changes the rate. A debt takes no longer to pay off at a lower rate, and is not increased at
-    /// a higher one.
+    /// Changes the rate. At a lower rate a debt shrinks in proportion, so that it is paid off in
+    /// the same time as before. At a higher rate it stays the same, and is paid off sooner.
     pub(crate) fn set_rate(&mut self, rate: u64) {
         let rate = rate.max(1);
         if self.tokens < 0 && rate < self.rate {

@@ -32,7 +32,8 @@ pub struct BadRange {
 }
 
 impl BadRange {
-    /// Returns where the range begins, in bytes from the start of the transfer.
+    /// Returns the offset of the range in bytes from the first byte of the transfer. Its position
+    /// in the source is this offset plus the position at which the transfer began to read.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset

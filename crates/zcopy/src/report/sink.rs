@@ -57,7 +57,7 @@ impl SinkReport {
     }
 
     /// Returns the strategy by which the sink received its last bytes: see
-    /// [`Plan::sinks`](crate::Plan::sinks).
+    /// [`Plan::sink_candidates`](crate::Plan::sink_candidates).
     #[must_use]
     pub fn strategy(&self) -> Strategy {
         self.strategy

@@ -119,7 +119,7 @@ impl Holes {
             return Ok(0);
         }
         let left = match reserve(kernel, sink, len) {
-            Some(hole) => self.leave(kernel, sink, reopened, hole)?,
+            Some(hole) => self.make_reserved(kernel, sink, reopened, hole)?,
             None => 0,
         };
         if left == 0 {
@@ -131,14 +131,17 @@ impl Holes {
         Ok(left)
     }
 
-    /// Makes a hole of these bytes of the sink, or one that exists once a write follows it. Returns
-    /// its length: 0 if it cannot be made.
+    /// Makes a hole in this reserved range of the sink, and returns its length, or 0 if it cannot
+    /// be made. The part beyond the end of the sink becomes a hole when a write follows it, or when
+    /// [`lengthen`] writes its last byte.
     ///
-    /// If the hole begins before the end of the sink, and must be given its length beyond the end,
-    /// this makes a hole only before the end. So the sink is never longer than what it has accepted
-    /// if the kernel refuses to punch the hole, and it keeps its bytes beyond the hole if there is
-    /// no space for the rest.
-    fn leave<K: Kernel>(
+    /// If the range crosses the end of the sink and the length has to be set now, only the part
+    /// before the end becomes a hole, and the caller asks again for the rest. Two calls for the
+    /// whole range could fail one after the other: if the sink is lengthened and the kernel then
+    /// refuses to punch the hole, the sink is longer than the bytes that it has accepted; if the
+    /// hole is punched and no space is left to lengthen the sink, the old bytes of the sink are
+    /// lost.
+    fn make_reserved<K: Kernel>(
         &mut self,
         kernel: &K,
         sink: &Endpoint<'_>,

@@ -8,8 +8,8 @@
 //!   the source.
 //! - **A message** of a datagram or seqpacket socket is read whole and written whole.
 //! - **A source that loses the rest after a short read** (an event descriptor, a pipe in packet
-//!   mode) is read with [room for a whole record](crate::fd_info::FdInfo::least_read). Bytes beyond
-//!   the limit stay in the buffer, for the caller.
+//!   mode) is read with [room for a whole message](crate::fd_info::FdInfo::least_read). Bytes
+//!   beyond the limit stay in the buffer, for the caller.
 //! - **A source with `O_DIRECT`** is read in whole blocks. Bytes of the last block that lie beyond
 //!   the limit stay in the buffer, and at the end the source is rewound over them.
 //! - **For a sink with `O_DIRECT`** whole blocks are gathered. A part of a block waits in the

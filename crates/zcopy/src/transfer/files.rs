@@ -18,8 +18,12 @@ impl Transfer<'_> {
     /// # Errors
     ///
     /// With [`Reflink::Always`], [`run`](Self::run) fails with an error that
-    /// [`is_unsuitable`](crate::Error::is_unsuitable) if the files cannot share blocks, and with
-    /// every option that rules out [`Strategy::Reflink`].
+    /// [`is_unsuitable`](crate::Error::is_unsuitable) if the files cannot share blocks; if an
+    /// offset or the limit divides a block; with [several sinks](Self::also_to); if another
+    /// [`strategy`](Self::strategy) is requested; and with the options that no clone can serve:
+    /// [`inspect`](Self::inspect), [`records`](Self::records) and its limits, a [rate
+    /// limit](Self::rate_limit), [`Sparse::Detect`] and [`Sparse::Fill`].
+    /// [`skip_errors`](Self::skip_errors) is allowed, and skips nothing then.
     ///
     /// # Examples
     ///
@@ -49,17 +53,20 @@ impl Transfer<'_> {
     ///
     /// [`Sparse::Keep`] suits copies between files, and costs a search only where the source has
     /// holes. Choose [`Sparse::Detect`] to make a file sparse that is not, or whose source is a
-    /// pipe; it allows only read and write. Choose [`Sparse::Fill`] to allocate every block of the
-    /// sink; it rules out clones and `copy_file_range(2)`, which keep holes. Choose
-    /// [`Sparse::KeepUnwritten`] for files with large preallocated parts, such as images of virtual
-    /// machines.
+    /// pipe; into a regular file it allows only read and write. Choose [`Sparse::Fill`] to allocate
+    /// every block of the sink; it rules out clones and `copy_file_range(2)`, which keep holes.
+    /// Choose [`Sparse::KeepUnwritten`] for files with large preallocated parts, such as images of
+    /// virtual machines.
     ///
-    /// The transfer does not search files of at most 32 KiB for holes.
+    /// The transfer may read and write a file of at most 32 KiB without a search for holes. The
+    /// sink then receives them as zeros.
     ///
     /// # Errors
     ///
-    /// With [`Sparse::Detect`] and [several sinks](Self::also_to), [`run`](Self::run) fails with
-    /// `EINVAL`.
+    /// With [`Sparse::Detect`], [`run`](Self::run) fails with `EINVAL` for [several
+    /// sinks](Self::also_to), and with an option that serves a single sink as one of several:
+    /// [`watch_readers`](Self::watch_readers), [`on_sink_error_with`](Self::on_sink_error_with), or
+    /// [`on_sink_error`](Self::on_sink_error) other than with its default.
     ///
     /// # Examples
     ///

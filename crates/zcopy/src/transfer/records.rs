@@ -11,10 +11,10 @@ impl Transfer<'_> {
     /// Counts records: sequences of bytes that end in `delimiter` [default: not counted]. Lines end
     /// in `b'\n'`, and the output of `find -print0` in 0.
     ///
-    /// [`Progress::records`] and [`Report::records`] return the number of delimiters among the
-    /// bytes that the sink, or every sink, has accepted. Bytes behind the last delimiter are no
-    /// record. The zeros of a hole, and those that replace a [bad block](Self::skip_errors), count
-    /// as bytes with the value 0.
+    /// [`Progress::records`] and [`Report::records`] return the number of delimiters that the sink
+    /// has accepted; of several sinks, the number that all of them have accepted. Bytes after the
+    /// last delimiter do not count as a record. The zeros of a hole, and those that replace a [bad
+    /// block](Self::skip_errors), are bytes with the value 0.
     ///
     /// Choose it to count without a callback. [`inspect`](Self::inspect) passes all bytes to a
     /// callback of yours, at the same cost: the bytes must pass through user space, so that only
@@ -58,7 +58,8 @@ impl Transfer<'_> {
     ///
     /// [`run`](Self::run) fails with `EINVAL` for [several sinks](Self::also_to), and with an
     /// option that serves a single sink as one of several: [`watch_readers`](Self::watch_readers),
-    /// or [`on_sink_error`](Self::on_sink_error) other than with its default.
+    /// [`on_sink_error_with`](Self::on_sink_error_with), or [`on_sink_error`](Self::on_sink_error)
+    /// other than with its default.
     ///
     /// # Examples
     ///
@@ -94,7 +95,8 @@ impl Transfer<'_> {
     ///
     /// # Errors
     ///
-    /// [`run`](Self::run) fails with `EINVAL` as with [`record_limit`](Self::record_limit).
+    /// [`run`](Self::run) fails with `EINVAL` where it does with
+    /// [`record_limit`](Self::record_limit).
     ///
     /// # Examples
     ///

@@ -93,8 +93,8 @@ impl<'a> Transfer<'a> {
     /// [`on_sink_error_with`](Self::on_sink_error_with) to decide by the error or the sink. The
     /// last call of the two takes effect.
     ///
-    /// With [`OnSinkError::Detach`] a single sink is served as one of several, with the strategies
-    /// and limits of [`also_to`](Self::also_to).
+    /// With [`OnSinkError::Detach`] a single sink is served as one of several, with the strategies,
+    /// the cost and the errors of [`also_to`](Self::also_to).
     ///
     /// # Examples
     ///
@@ -116,10 +116,25 @@ impl<'a> Transfer<'a> {
     }
 
     /// Calls `decide` when a sink fails, to decide whether the transfer continues without it
-    /// [default: see [`on_sink_error`](Self::on_sink_error)].
+    /// [default: see [`on_sink_error`](Self::on_sink_error)]. It is called once for each sink that
+    /// fails, with the report of that sink. The last call of `on_sink_error` and this method takes
+    /// effect.
     ///
-    /// Choose it to detach sinks that fail with certain errors only. A single sink is served as one
-    /// of several, with the strategies and limits of [`also_to`](Self::also_to).
+    /// Choose it to detach sinks that fail with certain errors only, or to learn of a failure at
+    /// once. A single sink is served as one of several, with the strategies and the cost of
+    /// [`also_to`](Self::also_to).
+    ///
+    /// # Errors
+    ///
+    /// [`run`](Self::run) fails with the options that `also_to` excludes, also for a single sink:
+    /// with `EINVAL` for [`record_limit`](Self::record_limit),
+    /// [`record_rate_limit`](Self::record_rate_limit), [`skip_errors`](Self::skip_errors) and
+    /// [`Sparse::Detect`], and with an error that [`is_unsuitable`](crate::Error::is_unsuitable)
+    /// for [`Reflink::Always`]. Bad input fails before a byte moves, and `decide` is not called.
+    ///
+    /// # Panics
+    ///
+    /// A panic of `decide` propagates as with [`observe`](Self::observe).
     ///
     /// # Examples
     ///
@@ -157,7 +172,7 @@ impl<'a> Transfer<'a> {
     /// Choose it, with [`OnSinkError::Detach`], for a transfer that should end with its last reader
     /// although its source sends nothing. The error is `EPIPE`; no signal is raised while the
     /// transfer waits. It costs a `poll(2)` before most calls, and a single sink is served as one
-    /// of several, with the strategies and limits of [`also_to`](Self::also_to).
+    /// of several, with the strategies, the cost and the errors of [`also_to`](Self::also_to).
     ///
     /// A TCP socket whose peer has closed does not count as failed until the peer answers with a
     /// reset. Nor does a socket whose error queue holds unread completions of `MSG_ZEROCOPY`,

@@ -43,12 +43,14 @@ impl Transfer<'_> {
     /// Sets the size in bytes to which the transfer enlarges the caller's own pipes, if it
     /// [may](Self::grow_pipes) [default: 1 MiB; at most 1 GiB].
     ///
-    /// The kernel rounds the size up to a power of two. If it refuses the size to an unprivileged
+    /// No size is too small: a pipe that already has at least this size keeps its own, so that a
+    /// size of at most 64 KiB, the kernel's default, usually has no effect. The kernel rounds the
+    /// size up to a power of two of at least one page. If it refuses the size to an unprivileged
     /// user (beyond `/proc/sys/fs/pipe-max-size`, usually 1 MiB), the transfer asks for half, and
-    /// half again. A pipe that is as large already keeps its size.
+    /// half again. A refusal is no error.
     ///
     /// Choose a smaller size for many pipes within one user's budget. A larger one needs
-    /// privileges.
+    /// privileges. [`buffer_size`](Self::buffer_size) sets the size of the private pipe.
     ///
     /// # Examples
     ///
@@ -84,7 +86,7 @@ impl Transfer<'_> {
     /// smaller than the kernel's default, but the transfer fills it with at most this many bytes.
     /// With several sinks it is the size of each private pipe.
     ///
-    /// The buffer always has room for a message of 256 KiB from a datagram socket, for a record of
+    /// The buffer always has room for a message of 256 KiB from a datagram socket, for a message of
     /// 8 KiB from a device, and for a packet of a pipe, which has at most a page.
     ///
     /// # Examples

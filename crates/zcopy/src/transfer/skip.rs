@@ -16,9 +16,15 @@ impl<'a> Transfer<'a> {
     /// [skipped bytes](Report::skipped_bytes), are passed to the [inspector](Self::inspect), and
     /// become holes under [`Sparse::Detect`].
     ///
-    /// Choose [`SkipErrors::Adaptive`] to lose the fewest bytes, and [`SkipErrors::Block`] to lose
-    /// time for one failing read per block at most. [`on_skip`](Self::on_skip) reports each skipped
-    /// range.
+    /// Choose [`SkipErrors::Adaptive`] to lose the fewest bytes: it makes several failing reads for
+    /// each bad range. Choose [`SkipErrors::Block`] to save time: it makes one failing read for
+    /// each bad block of the given size, and loses the good bytes behind the error in that block.
+    /// [`on_skip`](Self::on_skip) reports each skipped range.
+    ///
+    /// Without read errors, the option costs only the strategies that it rules out:
+    /// [`Strategy::Reflink`], and [`Strategy::CopyFileRange`] where it may share blocks. A small
+    /// file goes through the loop of longer transfers, which costs some more system calls. On a
+    /// failing disk each failing read takes seconds.
     ///
     /// The transfer moves bytes by its fastest strategy up to the first bad block, and by
     /// [`Strategy::Buffered`] from there. The smallest piece that it skips is the smallest that the
@@ -36,7 +42,8 @@ impl<'a> Transfer<'a> {
     ///
     /// [`run`](Self::run) fails with `EINVAL` for [several sinks](Self::also_to), and with an
     /// option that serves a single sink as one of several: [`watch_readers`](Self::watch_readers),
-    /// or [`on_sink_error`](Self::on_sink_error) other than with its default.
+    /// [`on_sink_error_with`](Self::on_sink_error_with), or [`on_sink_error`](Self::on_sink_error)
+    /// other than with its default.
     ///
     /// # Kernel notes
     ///
@@ -72,10 +79,12 @@ impl<'a> Transfer<'a> {
     }
 
     /// Calls `on_skip` for each range of the source that the transfer [skips](Self::skip_errors),
-    /// before it writes the zeros. A long range may be reported in several parts.
+    /// before it writes the zeros [default: no callback]. A long range may be reported in several
+    /// parts. Without `skip_errors` nothing is skipped, and the callback is never called.
     ///
-    /// Choose it to record which ranges were lost; [`Report::skipped_bytes`] has their total
-    /// length.
+    /// Choose it to record which ranges were lost. [`Report::skipped_bytes`] has their total
+    /// length, and needs no callback. The callback rules out no strategy. The transfer waits until
+    /// it returns.
     ///
     /// # Panics
     ///

@@ -15,9 +15,11 @@ impl<'a> Transfer<'a> {
     ///
     /// Without a tick, a transfer on descriptors in blocking mode sleeps in the kernel until bytes
     /// arrive, and does not call the observer meanwhile. Choose a tick for a display that must
-    /// move, or for a transfer that must stop while it waits. It has no effect without an observer.
+    /// move, or for a transfer that must stop while it waits. Without an observer nothing is
+    /// called.
     ///
-    /// It rules out no strategy, and costs a `poll(2)` before most calls.
+    /// It rules out no strategy, and costs a `poll(2)` before most calls, also without an observer.
+    /// A small file goes through the loop of longer transfers, which costs some more calls.
     ///
     /// # Examples
     ///
@@ -61,13 +63,15 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Calls `observer` after every step, with the [`Progress`] so far. If it returns
-    /// [`ControlFlow::Break`], the transfer stops with [`Ended::Stopped`], and its report counts
-    /// exactly what arrived.
+    /// Calls `observer` after every step, with the [`Progress`] so far [default: no observer]. If
+    /// it returns [`ControlFlow::Break`], the transfer stops with [`Ended::Stopped`], and its
+    /// report counts exactly what arrived.
     ///
     /// Choose it to show or stop a transfer: it sees counts, not bytes, and rules out no strategy.
     /// Add a [`tick`](Self::tick) if the observer must also run while nothing moves. Choose
-    /// [`inspect`](Self::inspect) to see the bytes.
+    /// [`inspect`](Self::inspect) to see the bytes. It costs one call of the observer for each
+    /// step. A small file goes through the loop of longer transfers, which costs some more system
+    /// calls.
     ///
     /// A step moves at most 4 MiB, or the [`buffer_size`](Self::buffer_size), on pipes and sockets,
     /// and 64 MiB between files, unless a whole file is cloned at once. The transfer skips a hole
@@ -111,11 +115,18 @@ impl<'a> Transfer<'a> {
         self
     }
 
-    /// Passes every byte that the sink accepts to `inspect`, once and in order.
+    /// Passes every byte that the sink accepts to `inspect`, once and in order [default: no
+    /// inspector]. With [several sinks](Self::also_to) it passes the bytes that every sink has
+    /// accepted.
     ///
-    /// Choose it for a digest or a search; [`observe`](Self::observe) suits a display of progress.
-    /// The bytes must then pass through user space, so that only [`Strategy::Buffered`] remains, as
-    /// the plan says. To change the bytes, use a [`FilterTransfer`](crate::FilterTransfer).
+    /// Choose it for a digest or a search; [`observe`](Self::observe) suits a display of progress,
+    /// and [`records`](Self::records) counts lines without a callback. It costs the speed of every
+    /// other strategy: the bytes must pass through user space, so that only [`Strategy::Buffered`]
+    /// remains, as the plan says. To change the bytes, use a
+    /// [`FilterTransfer`](crate::FilterTransfer), which copies them once more.
+    ///
+    /// `inspect` cannot fail or stop the transfer. Let it store what it finds, and let an
+    /// [observer](Self::observe) that shares the value stop the transfer.
     ///
     /// Holes are passed as zeros. The transfer does not read a hole of a regular file for that if
     /// the sink is another regular file or `/dev/null`; it calls the observer after every 64 MiB of

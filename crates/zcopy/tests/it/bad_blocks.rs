@@ -330,8 +330,8 @@ fn bad_blocks_are_not_skipped_for_several_sinks() {
     ] {
         let error = transfer.run().unwrap_err();
         assert!(error.is_refused(), "{error:#}");
-        let why =
-            "the source cannot be used: its bad blocks can be skipped only with a single sink";
+        let why = "the source cannot be used: \
+                   skip_errors serves one sink only, which is not watched and cannot be detached";
         assert_eq!(error.to_string(), why);
     }
     assert_eq!(cursor(&source), 0);

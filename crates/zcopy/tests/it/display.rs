@@ -12,7 +12,7 @@ use crate::refused::{first_allowed, is_allowed, needs};
 /// Asserts that verdict, strategy and reason (or count) begin in the same columns in each line.
 fn assert_aligned(text: &str) {
     for line in text.lines().filter(|line| line.starts_with("  ")) {
-        let (verdict, rest) = line[2..].split_at(9);
+        let (verdict, rest) = line[2..].split_at(10);
         let (strategy, reason) = rest.split_at(17);
         assert!(verdict.ends_with("  "), "{text}");
         assert!(
@@ -40,11 +40,11 @@ fn a_plan_has_a_line_for_every_strategy_with_its_reason() {
         for (line, candidate) in lines.iter().zip(plan.candidates()) {
             let verdict = match candidate.verdict() {
                 Verdict::Chosen => "chosen",
-                Verdict::Reserve => "reserve",
+                Verdict::Fallback => "fallback",
                 _ => "skipped",
             };
             let expected = format!(
-                "  {verdict:<7}  {:<15}  {}",
+                "  {verdict:<8}  {:<15}  {}",
                 candidate.strategy().to_string(),
                 candidate.reason()
             );
@@ -144,6 +144,19 @@ fn nothing_is_shared_with_dev_null_alone_beside_a_sink_that_is_written_to() {
 }
 
 #[test]
+fn the_plan_names_each_random_device_by_its_own_name() {
+    let sink = null();
+    for name in ["/dev/random", "/dev/urandom"] {
+        let source = File::open(name).unwrap();
+        let plan = Transfer::new(&source, &sink).plan().unwrap().to_string();
+        assert!(
+            plan.starts_with(&format!("{name} -> /dev/null\n")),
+            "{plan}"
+        );
+    }
+}
+
+#[test]
 fn the_plan_of_a_requested_strategy_names_the_request() {
     let source = File::open("/dev/zero").unwrap();
     let sink = null();
@@ -154,10 +167,10 @@ fn the_plan_of_a_requested_strategy_names_the_request() {
     assert_eq!(lines.next(), Some("/dev/zero -> /dev/null"));
     assert_eq!(
         lines.next(),
-        Some("  chosen   sendfile         the caller asked for it")
+        Some("  chosen    sendfile         the caller asked for it")
     );
     for line in lines {
-        assert!(line.starts_with("  skipped  "), "{text}");
+        assert!(line.starts_with("  skipped   "), "{text}");
         assert!(
             line.ends_with("  the caller asked for another strategy"),
             "{text}"

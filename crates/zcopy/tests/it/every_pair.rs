@@ -144,8 +144,8 @@ fn assert_pair(from: SourceKind, to: SinkKind, bytes: &[u8]) {
         assert_planned(from, to, bytes.len(), plan.strategy(), &what);
         let strategy = report.strategy();
         let starts_small = bytes.len() <= 4 * PIPE
-            && plan.opening().is_some_and(|opening| {
-                strategy == opening || is_refused(opening) && strategy == Strategy::Buffered
+            && plan.warm_up().is_some_and(|warm_up| {
+                strategy == warm_up || is_refused(warm_up) && strategy == Strategy::Buffered
             });
         // A read confirms that there is nothing to move.
         let is_nothing = report.bytes() == 0 && strategy == Strategy::Buffered;

@@ -313,7 +313,9 @@ fn records_for_several_sinks_are_counted_and_cannot_be_limited() {
         let error = limited.run().unwrap_err();
         assert!(error.is_refused() && error.side() == Side::Source);
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
-        assert!(error.to_string().contains("single sink"), "{error}");
+        let why = "the source cannot be used: record_limit and record_rate_limit serve \
+                   one sink only, which is not watched and cannot be detached";
+        assert_eq!(error.to_string(), why);
     }
     let report = several().records(b'\n').run().unwrap();
     assert_eq!(

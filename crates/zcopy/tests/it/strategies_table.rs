@@ -33,7 +33,7 @@ const ROWS: &[(&str, Pairs)] = &[
         &[(ANY, &[K::Append, K::Terminal])],
     ),
     (
-        "`/dev/zero`, `/dev/urandom` → anything but a pipe",
+        "`/dev/zero`, `/dev/random`, `/dev/urandom` → anything but a pipe",
         &[(&[S::Zero, S::Random], NO_PIPES)],
     ),
     (
@@ -64,7 +64,7 @@ const ROWS: &[(&str, Pairs)] = &[
         &[(FILES, &[K::Tcp, K::UnixStream])],
     ),
     (
-        "regular, memfd, block device, `/dev/zero`, `/dev/urandom` → pipe",
+        "regular, memfd, block device, `/dev/zero`, `/dev/random`, `/dev/urandom` → pipe",
         &[
             (FILES, &[K::Pipe, K::Fifo]),
             (&[S::Zero, S::Random], &[K::Pipe, K::Fifo]),
@@ -79,7 +79,7 @@ const ROWS: &[(&str, Pairs)] = &[
         &[(FILES, &[K::Block]), (&[S::Block], &[EXT4, K::Memfd])],
     ),
     (
-        "pipe → pipe, regular, memfd, block device; stream socket → any",
+        "pipe → pipe; pipe → regular, memfd, block device at its cursor; stream socket → any",
         &[
             (&[S::Pipe, S::Fifo], &[K::Pipe, K::Fifo]),
             (&[S::Pipe, S::Fifo], &[EXT4, TMPFS, K::Memfd, K::Block]),
@@ -137,6 +137,7 @@ const SMALL_ACROSS: &str = "regular → regular, two file systems, at most 128 K
 const DIRECT_STREAM: &str = "pipe, stream socket → sink with `O_DIRECT`";
 const DIRECT_FILE: &str =
     "regular, memfd, block device → sink with `O_DIRECT`, where no blocks can be shared";
+const OFFSET: &str = "pipe → regular, memfd, block device at an offset";
 const SHORT: &str = "any of these, at most 256 KiB by size or limit";
 
 /// The first and the second cell of every row.
@@ -159,8 +160,8 @@ fn order(row: &str) -> (Vec<Strategy>, Option<Strategy>) {
     let table = table();
     let cell = table.iter().find(|(pair, _)| *pair == row);
     let (_, cell) = cell.unwrap_or_else(|| panic!("the table has no row: {row}"));
-    let (order, opening) = match cell.split_once("; begins with ") {
-        Some((order, opening)) => (order, Some(named(opening))),
+    let (order, warm_up) = match cell.split_once("; begins with ") {
+        Some((order, warm_up)) => (order, Some(named(warm_up))),
         None => (*cell, None),
     };
     let order = order.trim_start_matches("the same in the order ");
@@ -168,7 +169,7 @@ fn order(row: &str) -> (Vec<Strategy>, Option<Strategy>) {
     if order.last() != Some(&Strategy::Buffered) {
         order.push(Strategy::Buffered);
     }
-    (order, opening)
+    (order, warm_up)
 }
 
 fn named(name: &str) -> Strategy {
@@ -181,7 +182,7 @@ fn named(name: &str) -> Strategy {
 fn planned(plan: &Plan) -> (Vec<Strategy>, Option<Strategy>) {
     let candidates = plan.candidates().iter();
     let used = candidates.filter(|candidate| candidate.verdict() != Verdict::Skipped);
-    (used.map(Candidate::strategy).collect(), plan.opening())
+    (used.map(Candidate::strategy).collect(), plan.warm_up())
 }
 
 /// The plan for a pair with `len` bytes to move. The source has this size, or a limit where it has
@@ -218,7 +219,7 @@ fn the_table_has_the_rows_that_are_tested() {
     let mut tested: Vec<_> = ROWS.iter().map(|(row, _)| *row).collect();
     tested.extend([STABLE_FILE, STABLE_CLONE]);
     tested.extend([INSPECTED, STABLE, SMALL, SMALL_FILE, SMALL_LOCAL]);
-    tested.extend([SMALL_ACROSS, DIRECT_STREAM, DIRECT_FILE, SHORT]);
+    tested.extend([SMALL_ACROSS, DIRECT_STREAM, DIRECT_FILE, OFFSET, SHORT]);
     tested.sort_unstable();
     let mut rows: Vec<_> = table().into_iter().map(|(row, _)| row).collect();
     rows.sort_unstable();
@@ -367,6 +368,18 @@ fn a_direct_sink_is_spliced_to_from_files_alone() {
                 let plan = Transfer::new(&source.fd, &sink).plan().unwrap();
                 assert_eq!(planned(&plan), order(row), "{from:?} to {fs:?}\n{plan}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_pipe_is_spliced_to_a_file_at_an_offset() {
+    for from in [S::Pipe, S::Fifo] {
+        for to in [EXT4, TMPFS, K::Memfd, K::Block] {
+            let Some(plan) = plan((from, to), LONG, |it| it.sink_offset(0)) else {
+                continue;
+            };
+            assert_eq!(planned(&plan), order(OFFSET), "{from:?} to {to:?}\n{plan}");
         }
     }
 }

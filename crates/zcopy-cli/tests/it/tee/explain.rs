@@ -54,7 +54,7 @@ fn plan_and_report_go_to_standard_error() {
     assert_eq!(outcome.status, 0);
     let said: Vec<usize> = [
         "tee: pipe -> 2 sinks".to_owned(),
-        "\n  chosen   tee ".to_owned(),
+        "\n  chosen    tee ".to_owned(),
         "\nsink 1, pipe: ".to_owned(),
         "\nsink 2, regular file: ".to_owned(),
         format!("tee: {} bytes by {}", big().len(), way(Strategy::Tee)),
@@ -79,7 +79,7 @@ fn plan_and_report_go_to_standard_error() {
 fn one_output_and_nothing_special_is_a_transfer_like_any_other() {
     let outcome = run("tee --explain < big | cat > a");
     assert!(
-        outcome.stderr.contains("chosen   splice_pipe"),
+        outcome.stderr.contains("chosen    splice_pipe"),
         "{}",
         outcome.stderr
     );

@@ -60,7 +60,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     /// with two pipes among the sinks, whose readers take turns anyway, or where bytes are copied.
     pub(super) fn give_lone_reader_a_pipe(&mut self) {
         let came_at_once = self.backlog.pipe_position - self.round_start;
-        let is_bulk = self.backlog.pipe_position >= plan::OPENING && came_at_once >= plan::SMALL;
+        let is_bulk = self.backlog.pipe_position >= plan::WARM_UP && came_at_once >= plan::SMALL;
         if !self.may_take_turns || self.backlog.storage == Storage::Buffer || !is_bulk {
             return;
         }

@@ -33,7 +33,7 @@ pub(crate) struct Backlog<'a> {
     /// byte of the source.
     pub(crate) pipe_position: u64,
     /// Bytes beyond the limit that the source cannot be rewound over: the rest of a packet or
-    /// record, or a message that was read after another reader had taken the one before it.
+    /// message, or a message that was read after another reader had taken the one before it.
     pub(crate) surplus: Vec<u8>,
 }
 
@@ -177,7 +177,7 @@ impl<'a> Backlog<'a> {
         if step == Step::Filled {
             let n = self.state.buffer.pending().len() as u64;
             self.pipe_position += n;
-            // A read of whole blocks, packets or records may return more than the limit leaves.
+            // A read of whole blocks, packets or messages may return more than the limit leaves.
             let surplus = n.saturating_sub(remaining);
             if surplus > 0 {
                 if !self.state.source.rewind(kernel, surplus) {

@@ -215,19 +215,19 @@ fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
     let report = repeat(&kernel, b"y\n", &sink, LIMIT);
     let tried = attempts(&report);
     let [
-        (Strategy::Buffered, opening, None),
+        (Strategy::Buffered, warm_up, None),
         (Strategy::Tee, rest, None),
     ] = tried[..]
     else {
         panic!("{tried:?}");
     };
-    assert!((plan::OPENING..LIMIT as u64 / 2).contains(&opening));
+    assert!((plan::WARM_UP..LIMIT as u64 / 2).contains(&warm_up));
     // Two writes come first. Then the full pattern pipe is duplicated three more times, and each
     // fill but the first and the last takes two splices. The calls that fill the pattern pipe move
     // nothing to the sink.
     let calls = report.attempts().iter().map(crate::Attempt::calls);
     assert_eq!(calls.collect::<Vec<_>>(), [2, 3 + 6], "{report}");
-    assert_eq!(opening + rest, LIMIT as u64);
+    assert_eq!(warm_up + rest, LIMIT as u64);
     assert_eq!(report.grown_sink(), Some(1 << 20));
     assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
 }

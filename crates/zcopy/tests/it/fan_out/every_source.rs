@@ -172,7 +172,11 @@ fn assert_arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks
             .observe(|_| ControlFlow::Continue(()));
     }
     let plan = transfer.plan().unwrap();
-    let planned: Vec<_> = plan.sinks().iter().map(Candidate::strategy).collect();
+    let planned: Vec<_> = plan
+        .sink_candidates()
+        .iter()
+        .map(Candidate::strategy)
+        .collect();
     let expected = expected_strategies(from, kinds, len, |_| true);
     assert_eq!(planned, expected, "{what}: {plan}");
 

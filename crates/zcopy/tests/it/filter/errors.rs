@@ -22,10 +22,10 @@ fn a_full_device_takes_nothing_and_filtered_bytes_are_handed_back() {
         assert_eq!(error.undelivered(), b"> one\n> two\n");
         if kind == SourceKind::Memfd {
             assert_eq!(cursor(&source.fd), 8);
-            assert_eq!(filter.waiting(), b"");
+            assert_eq!(filter.pending_input(), b"");
             assert_eq!(filter.finish().unwrap().bytes(), 0);
         } else {
-            assert_eq!(filter.waiting(), b"three");
+            assert_eq!(filter.pending_input(), b"three");
             let error = filter.finish().unwrap_err();
             assert_eq!(error.undelivered(), b"> three");
         }

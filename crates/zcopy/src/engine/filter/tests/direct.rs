@@ -72,7 +72,7 @@ fn what_a_read_that_failed_had_reserved_waits_for_the_next_source() {
     let (mut same, mut state) = (Maker::Same, FilterState::new());
     let error = run(&kernel, (&source, &sink), &mut same, &mut state).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
-    assert!(state.waiting() == &patterned(BLOCK)[START..]);
+    assert!(state.pending_input() == &patterned(BLOCK)[START..]);
     assert_eq!(kernel.cursor(&source), (BLOCK + THEIRS) as u64);
 }
 

@@ -188,7 +188,8 @@ fn a_filter_that_takes_nothing_fails_and_does_not_spin() {
         assert_eq!((error.side(), error.call()), (Side::Neither, None));
         assert_eq!(
             format!("{error:#}"),
-            "the filter failed: it needs more input than it can be given"
+            "the filter failed: \
+             it asked for more input when the input had ended or its buffer was full"
         );
         assert_eq!(kernel.results(Call::Read).len(), n_reads);
     }
@@ -221,7 +222,7 @@ fn a_filter_cannot_take_more_than_there_is() {
 }
 
 #[test]
-#[should_panic = "a filter produced more than its room holds"]
+#[should_panic = "a filter produced more than its output holds"]
 fn a_filter_cannot_make_more_than_there_is_room_for() {
     let kernel = SimKernel::default();
     let (source, sink) = (file(&kernel, b"three"), empty_file(&kernel));

@@ -30,12 +30,12 @@ fn a_stream_that_fills_its_buffer_is_upgraded_to_the_private_pipe() {
         let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         let attempts = attempts(&report);
-        let opening = if is_stream {
+        let warm_up = if is_stream {
             Strategy::Buffered
         } else {
             Strategy::Splice
         };
-        assert_eq!(attempts[0].0, opening);
+        assert_eq!(attempts[0].0, warm_up);
         assert!(
             (plan::SMALL..300_000).contains(&attempts[0].1),
             "{attempts:?}"
