@@ -176,13 +176,11 @@ fn sleep_all<K: Kernel>(
     progress: &Progress,
 ) -> ControlFlow<()> {
     let end = context.kernel.now() + time;
-    loop {
-        let left = end.saturating_sub(context.kernel.now());
-        if left.is_zero() {
-            return ControlFlow::Continue(());
-        }
+    let left = |kernel: &K| end.checked_sub(kernel.now()).filter(|left| !left.is_zero());
+    while let Some(left) = left(&context.kernel) {
         sleep(context, left, progress)?;
     }
+    ControlFlow::Continue(())
 }
 
 /// Sleeps for `time` or until the next tick, at which it calls the observer.

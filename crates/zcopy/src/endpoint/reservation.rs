@@ -212,7 +212,7 @@ impl Endpoint<'_> {
         }
         // The size may have changed.
         if self.info.kind != Kind::Block {
-            let size = kernel.fstat(self.fd)?.size;
+            let size = kernel.file_size(self.fd)?;
             self.info.size = Some(size).filter(|&size| size > 0);
         }
         let held = self.info.size.map(|size| size.saturating_sub(position));

@@ -302,14 +302,6 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         has_bytes || sink.reserved() > 0 && !sink.release(&self.context.kernel)
     }
 
-    /// Enlarges the caller's pipes, once, when the transfer is known to be long.
-    fn grow_pipes(&mut self) {
-        let (source, sink) = (&self.state.source, &self.state.sink);
-        let is_long = self.context.is_long(self.context.bytes, source);
-        self.context
-            .grow_pipes(is_long, Some(source), std::iter::once(sink));
-    }
-
     /// Returns how much of `max` the coming step may ask for without sleeping or reading too much.
     fn step_len(&self, max: u64) -> u64 {
         let context = &self.context;
@@ -355,7 +347,10 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
             }
         };
         // This comes before the wait because a pipe that grows may have room at once.
-        self.grow_pipes();
+        let (source, sink) = (&self.state.source, &self.state.sink);
+        let is_long = self.context.is_long(self.context.bytes, source);
+        self.context
+            .grow_pipes(is_long, Some(source), std::iter::once(sink));
         if !self.has_waited
             && let Some(wait) = self.wait_before_step()
         {

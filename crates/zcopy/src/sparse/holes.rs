@@ -148,7 +148,8 @@ impl Holes {
         reopened: &mut Reopened,
         mut hole: Range<u64>,
     ) -> Result<u64, CallError> {
-        let size = size(kernel, sink)?;
+        let size = kernel.file_size(sink.fd);
+        let size = size.map_err(CallError::of_call("fstat", Side::Sink))?;
         let mut tail = if self.tail.end == hole.start {
             self.tail.start..hole.end
         } else {
@@ -193,7 +194,8 @@ impl Holes {
         if self.tail.is_empty() || sink.position() != Some(self.tail.end) {
             return Ok(());
         }
-        if size(kernel, sink)? >= self.tail.end {
+        let size = kernel.file_size(sink.fd);
+        if size.map_err(CallError::of_call("fstat", Side::Sink))? >= self.tail.end {
             return Ok(());
         }
         lengthen(kernel, sink, reopened, &self.tail)
@@ -201,7 +203,7 @@ impl Holes {
 
     /// Removes the part of the last hole that lies beyond the end of the sink. Returns its length.
     pub(crate) fn take_back<K: Kernel>(&mut self, kernel: &K, sink: &Endpoint<'_>) -> u64 {
-        let Ok(size) = size(kernel, sink) else {
+        let Ok(size) = kernel.file_size(sink.fd) else {
             return 0;
         };
         let end = size.clamp(self.tail.start, self.tail.end);
@@ -219,12 +221,6 @@ fn reserve<K: Kernel>(kernel: &K, sink: &mut Endpoint<'_>, len: u64) -> Option<R
     let start = sink.position().filter(|_| is_reserved)?;
     let end = start.checked_add(len)?;
     i64::try_from(end).ok().map(|_| start..end)
-}
-
-fn size<K: Kernel>(kernel: &K, sink: &Endpoint<'_>) -> Result<u64, CallError> {
-    let status = kernel.fstat(sink.fd);
-    let status = status.map_err(CallError::of_call("fstat", Side::Sink))?;
-    Ok(status.size)
 }
 
 fn punch<K: Kernel>(kernel: &K, sink: &Endpoint<'_>, range: &Range<u64>) -> Result<(), Errno> {

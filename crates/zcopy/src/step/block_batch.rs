@@ -39,7 +39,7 @@ pub(super) fn ready<K: Kernel>(
 /// Returns the sink's position: the end of the file if the sink appends.
 pub(super) fn position<K: Kernel>(kernel: &K, sink: &Endpoint<'_>) -> sys::Result<u64> {
     if sink.info.append {
-        return kernel.fstat(sink.fd).map(|status| status.size);
+        return kernel.file_size(sink.fd);
     }
     sink.current_position(kernel)
 }

@@ -28,8 +28,6 @@
 //! Manual:
 //! [ioctl_ficlonerange(2)](https://man7.org/linux/man-pages/man2/ioctl_ficlonerange.2.html).
 
-use std::os::fd::BorrowedFd;
-
 use crate::call_error::{CallError, Cause};
 use crate::copy_state::{CopyState, StepBudget};
 use crate::side::Side;
@@ -77,8 +75,10 @@ fn clone<K: Kernel>(
         return Err(refused(Errno::INVAL));
     };
     let (source, sink) = (state.source.fd, state.sink.fd);
-    let size = size_of(kernel, source, Side::Source)?;
-    let size_of_sink = || size_of(kernel, sink, Side::Sink);
+    let size = kernel.file_size(source);
+    let size = size.map_err(CallError::of_call("fstat", Side::Source))?;
+    let stat_error = CallError::of_call("fstat", Side::Sink);
+    let size_of_sink = || kernel.file_size(sink).map_err(stat_error);
     let left = size.saturating_sub(from);
     if left == 0 {
         return Ok(Step::Eof);
@@ -121,12 +121,4 @@ fn clone<K: Kernel>(
     let skipped = state.sink.skip(kernel, cloned);
     skipped.map_err(CallError::of_call("lseek", Side::Sink))?;
     Ok(Step::Moved(cloned))
-}
-
-/// Returns the size of the file on this side.
-fn size_of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, side: Side) -> Result<u64, CallError> {
-    match kernel.fstat(fd) {
-        Ok(status) => Ok(status.size),
-        Err(errno) => Err(CallError::new("fstat", side, errno)),
-    }
 }

@@ -101,6 +101,10 @@ pub(crate) trait Kernel {
 
     /// Returns type, identity and size of the file: `fstat(2)`.
     fn fstat(&self, fd: BorrowedFd<'_>) -> Result<Status>;
+    /// Returns `st_size` of `fstat(2)`: the size of a file in bytes.
+    fn file_size(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        self.fstat(fd).map(|status| status.size)
+    }
     /// Returns the access mode and the status flags: `fcntl(F_GETFL)`.
     fn status_flags(&self, fd: BorrowedFd<'_>) -> Result<OFlags>;
     /// Returns whether the socket has a stream, datagrams or packets: `getsockopt(SO_TYPE)`.

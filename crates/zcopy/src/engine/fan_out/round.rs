@@ -14,22 +14,13 @@ use crate::step::Step;
 use crate::strategy::Strategy;
 use crate::sys::{Blocking, Kernel};
 
-/// When to call again for a sink that was served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// When to call again for a sink that was served, the earlier time first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Retry {
     /// At once: another call serves it now, or a signal came.
     AtOnce,
     /// When bytes move or an endpoint becomes ready.
     WhenReady,
-}
-
-impl Retry {
-    fn or(self, other: Self) -> Self {
-        match self {
-            Self::AtOnce => Self::AtOnce,
-            Self::WhenReady => other,
-        }
-    }
 }
 
 impl<K: Kernel> FanOutEngine<'_, K> {
@@ -56,20 +47,20 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let before = self.positions();
         let mut retry = Retry::WhenReady;
         for index in 0..self.sinks.len() {
-            retry = retry.or(self.tee(index, blocking)?);
-            retry = retry.or(self.drain(index, blocking)?);
+            retry = retry.min(self.tee(index, blocking)?);
+            retry = retry.min(self.drain(index, blocking)?);
         }
         let len = self.consumable();
         if let Some(index) = self.last_served_by(Strategy::Splice) {
-            retry = retry.or(self.splice(index, len, blocking)?);
+            retry = retry.min(self.splice(index, len, blocking)?);
         } else {
             // Bytes that no sink wants are read and dropped.
             match self.fill_buffer(len, blocking)? {
-                ControlFlow::Continue(filled) => retry = retry.or(filled),
+                ControlFlow::Continue(filled) => retry = retry.min(filled),
                 ControlFlow::Break(flow) => return Ok(flow),
             }
             for index in 0..self.sinks.len() {
-                retry = retry.or(self.write(index, blocking)?);
+                retry = retry.min(self.write(index, blocking)?);
             }
         }
         let has_moved = self.positions() != before;

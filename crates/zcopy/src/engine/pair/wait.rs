@@ -25,10 +25,8 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
         let waiting = self.state.buffer.pending();
         let waiting = &waiting[..left.min(waiting.len() as u64) as usize];
-        match self.state.records.pause(kernel, waiting) {
-            Some(pause) => Err(pause),
-            None => Ok(left),
-        }
+        let pause = self.state.records.pause(kernel, waiting);
+        pause.map_or(Ok(left), Err)
     }
 
     /// With a tick, returns a wait for the endpoints that the coming step needs, so that it does

@@ -164,7 +164,7 @@ pub(super) fn is_single(state: &CopyState<'_>, len: usize) -> bool {
 fn size<K: Kernel>(kernel: &K, source: &Endpoint<'_>) -> Option<u64> {
     let size = match source.info.kind {
         Kind::Block => kernel.device_size(source.fd),
-        _ => kernel.fstat(source.fd).map(|status| status.size),
+        _ => kernel.file_size(source.fd),
     };
     size.ok().filter(|size| *size > 0)
 }
