@@ -11,7 +11,7 @@ pub(crate) enum Cause {
     /// The kernel's error number.
     Errno(Errno),
     /// The call returned 0 although there were bytes to move.
-    WriteZero,
+    ReturnedZero,
     /// No call was made: a filter needs more input than there is, or than its input buffer holds.
     NeedsMoreInput,
     /// No call was made: another process or thread moves the cursor of a file, so that only read
@@ -57,7 +57,7 @@ impl Cause {
     pub(crate) fn to_io_error(self) -> io::Error {
         match self {
             Cause::Errno(errno) => errno.into(),
-            Cause::WriteZero => io::Error::new(io::ErrorKind::WriteZero, "the call returned 0"),
+            Cause::ReturnedZero => io::Error::new(io::ErrorKind::WriteZero, "the call returned 0"),
             Cause::NeedsMoreInput => io::Error::other(
                 "it asked for more input when the input had ended or its buffer was full",
             ),

@@ -40,8 +40,8 @@ pub(crate) struct Context<'a, K> {
     pub(crate) total: Option<u64>,
     /// The attempt of each strategy, in the order of first use.
     pub(crate) attempts: Vec<Attempt>,
-    /// How many steps in a row have blocked. Only the first may have had a reason to: since then, an
-    /// endpoint has polled as ready before each.
+    /// How many steps in a row have blocked. Every step but the first followed a poll in which the
+    /// awaited endpoints were ready.
     pub(crate) times_blocked: u32,
     /// The endpoints of the last [`Wait`](crate::wait::Wait), with its result.
     pub(crate) awaited: Vec<Awaited<'a>>,
@@ -99,9 +99,9 @@ impl<'a, K: Kernel> Context<'a, K> {
         plan::requested(&self.options)
     }
 
-    /// Returns how many bytes the limit leaves after `taken` bytes have left the source.
-    pub(crate) fn left(&self, taken: u64) -> u64 {
-        self.options.limit.map_or(u64::MAX, |limit| limit - taken)
+    /// Returns how many bytes the limit leaves after `n` bytes.
+    pub(crate) fn left(&self, n: u64) -> u64 {
+        self.options.limit.map_or(u64::MAX, |limit| limit - n)
     }
 
     /// Returns the attempt of one strategy, and adds it if it is new.
@@ -265,7 +265,7 @@ impl<'a, K: Kernel> Context<'a, K> {
 }
 
 /// Returns the error for a strategy that the caller requests and that cannot go on.
-pub(crate) fn refused(strategy: Strategy, cause: Cause) -> RunError {
+pub(crate) fn requested_failed(strategy: Strategy, cause: Cause) -> RunError {
     RunError::unsuitable(strategy, "the attempt failed").caused_by(cause)
 }
 

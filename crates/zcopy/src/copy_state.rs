@@ -27,7 +27,7 @@ pub(crate) struct CopyState<'a> {
     pub(crate) pipe_size: usize,
     /// Whether the source cannot be spliced into the private pipe, so that a read under a small
     /// limit loses the rest of a packet.
-    pub(crate) refuses_part: bool,
+    pub(crate) cannot_splice_packets: bool,
     /// The second opening of the source, for reads that `O_DIRECT` forbids.
     pub(crate) source_reopened: Reopened,
     /// The second opening of the sink, for writes that `O_DIRECT` forbids.
@@ -47,7 +47,7 @@ pub(crate) struct CopyState<'a> {
 /// The bounds that the engine sets for one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepBudget {
-    /// The most bytes to take from the source, at least 1.
+    /// The most bytes that one call may move, at least 1.
     pub(crate) max: u64,
     /// The bytes that the limit of the transfer leaves. A message that is longer must not be taken.
     pub(crate) remaining: u64,
@@ -72,7 +72,7 @@ impl<'a> CopyState<'a> {
             buffer: Buffer::default(),
             pipe: None,
             pipe_size: pipe::WANTED,
-            refuses_part: false,
+            cannot_splice_packets: false,
             source_reopened: Reopened::default(),
             sink_reopened: Reopened::default(),
             batch: None,

@@ -17,7 +17,8 @@ use crate::plan;
 use crate::preflight;
 use crate::report::{Attempt, Report};
 use crate::side::Side;
-use crate::step::{Step, buffered};
+use crate::step::Step;
+use crate::step::buffered::on_errno;
 use crate::strategy::Strategy;
 use crate::sys::{Blocking, Errno, Kernel};
 
@@ -163,24 +164,23 @@ impl Partial {
         // more.
         self.buffer
             .reserve_exactly((size as usize + 1).min(MAX_READ));
+        let accepts_nothing = CallError::new("write", Side::Sink, Cause::ReturnedZero);
         loop {
             self.calls += 1;
             let room = self.buffer.spare_mut(usize::MAX);
             match kernel.read(source, None, room, Blocking::MaySleep) {
                 Ok(0) => return true,
                 Ok(n) => self.buffer.fill(n),
-                Err(errno) => return self.stop(buffered::stopped("read", Side::Source, errno)),
+                Err(errno) => return self.stop(on_errno("read", Side::Source, errno)),
             }
             self.calls += 1;
             match kernel.write(sink, None, self.buffer.pending(), Blocking::MaySleep) {
-                Ok(0) => {
-                    return self.stop(Err(CallError::new("write", Side::Sink, Cause::WriteZero)));
-                }
+                Ok(0) => return self.stop(Err(accepts_nothing)),
                 Ok(n) => {
                     self.buffer.consume(n);
                     self.bytes += n as u64;
                 }
-                Err(errno) => return self.stop(buffered::stopped("write", Side::Sink, errno)),
+                Err(errno) => return self.stop(on_errno("write", Side::Sink, errno)),
             }
             let has_grown = self.buffer.was_filled() && self.bytes > size;
             if !self.buffer.is_empty() || has_grown {

@@ -215,7 +215,9 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// # Panics
     ///
     /// Panics if the filter panics, or if it returns more consumed or produced bytes than there
-    /// were. The cursor of the source then stands behind the last byte that was read.
+    /// were. The cursor of the source then stands behind the last byte that was read. Bytes that
+    /// earlier calls have produced are kept with the pending input, and the next run or
+    /// [`finish`](Self::finish) writes them first.
     ///
     /// # Examples
     ///

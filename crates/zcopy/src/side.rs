@@ -20,7 +20,7 @@ pub enum Side {
     Source,
     /// The descriptor that the bytes go to.
     Sink,
-    /// No single side. The call concerns both descriptors and does not say which one failed, or it
-    /// concerns the transfer itself, such as its private pipe.
+    /// No single side: the call concerns both descriptors and does not say which one failed, the
+    /// transfer waits for both or for its rate, or it lacks a resource such as a private pipe.
     Neither,
 }

@@ -1,7 +1,7 @@
 //! One step of a transfer: one call that moves bytes, by the given strategy.
 //!
-//! Each file in `step/` makes one system call and documents its errnos in a table. The third column
-//! of each table uses these terms:
+//! Each strategy has a file in `step/`, which documents the errnos of its calls in a table. The third
+//! column of each table uses these terms:
 //!
 //! - **repeated**: the step returns [`Step::Repeat`]. The engine takes it again, unless the
 //!   caller has asked it to stop.
@@ -41,8 +41,8 @@ pub(crate) enum Step {
     Moved(u64),
     /// The step made a hole of this many bytes in the sink, as in the source. No bytes moved.
     Hole(u64),
-    /// Bytes left the source. The next step gives them to the sink, or reads more to complete a
-    /// block.
+    /// The sink received nothing, and another step follows at once. Most often, bytes left the
+    /// source, and the next step gives them to the sink or reads more to complete a block.
     Filled,
     /// The call reported the end of the source.
     Eof,

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::classify;
+use crate::classify::{self, reopen_terminal};
 use crate::drive;
 use crate::endpoint::Endpoint;
 use crate::engine::{Callbacks, Engine, PairEngine, SinkPolicy};
@@ -193,9 +193,10 @@ impl<'a> Transfer<'a> {
     /// or stream socket. A transfer that reaches the limit ends with [`Ended::Limit`].
     ///
     /// A limit forbids no strategy, but the plan depends on it: with a limit of at most 32 KiB the
-    /// transfer reads and writes, and up to 256 KiB it prefers strategies that need no preparation.
-    /// A clone shares whole blocks, and another strategy moves the rest; with [`Reflink::Always`]
-    /// the limit must be a multiple of the block size. Choose [`record_limit`](Self::record_limit)
+    /// transfer most often reads and writes, and up to 256 KiB it prefers strategies that need no
+    /// preparation. A clone shares whole blocks, and another strategy moves the rest; with
+    /// [`Reflink::Always`] the limit must be a multiple of the block size, unless both files end
+    /// there. Choose [`record_limit`](Self::record_limit)
     /// to stop after a number of lines, which allows only read and write, and may read beyond the
     /// last line.
     ///
@@ -422,9 +423,8 @@ impl<'a> Transfer<'a> {
         let prepared =
             classify::prepare_classified(&kernel, source_fd, sink_fd, source, sink, options);
         let (mut source, mut sink, plan) = prepared.map_err(RunError::before_anything_moved)?;
-        let own_source =
-            classify::reopen_terminal(&kernel, source_fd, &mut source, Side::Source, options);
-        let own_sink = classify::reopen_terminal(&kernel, sink_fd, &mut sink, Side::Sink, options);
+        let own_source = reopen_terminal(&kernel, source_fd, &mut source, Side::Source, options);
+        let own_sink = reopen_terminal(&kernel, sink_fd, &mut sink, Side::Sink, options);
         let source_fd = own_source.as_ref().map_or(source_fd, AsFd::as_fd);
         let sink_fd = own_sink.as_ref().map_or(sink_fd, AsFd::as_fd);
         let source = Endpoint::new(source_fd, source, options.source_offset);

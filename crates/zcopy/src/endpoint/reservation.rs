@@ -81,8 +81,8 @@ impl Endpoint<'_> {
         Ok(self.reserved)
     }
 
-    /// Limits `len` to the bytes between the position and the end of the source: 0 if its size is 0
-    /// or unknown.
+    /// Limits `len` to the bytes between the position and the end of a file: 0 if the size of a
+    /// regular file is 0 or unknown. Does not limit it for other sources.
     ///
     /// # Errors
     ///

@@ -50,7 +50,7 @@ pub(crate) struct FanOutEngine<'a, K> {
     records: Records,
     backlog: Backlog<'a>,
     sinks: Vec<SinkState<'a>>,
-    /// The sink that was detached last.
+    /// The index of the sink that was detached last; 0 if none was.
     detached_last: usize,
     source_drop_window: Option<DropWindow>,
     /// The position in the stream where this round begins.
@@ -61,7 +61,8 @@ pub(crate) struct FanOutEngine<'a, K> {
     round_limit: u64,
     /// The bytes that have been charged to the rate limiter.
     charged: u64,
-    may_take_turns: bool,
+    /// Whether `give_lone_reader_a_pipe` has still to decide.
+    may_add_pipe: bool,
     /// Whether the source may be a FIFO that no process has opened for writing, which does not poll
     /// as ended.
     may_lack_writer: bool,
@@ -125,7 +126,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             round_end: None,
             round_limit: 0,
             charged: 0,
-            may_take_turns: storage != Storage::Buffer && from.kind == Kind::Pipe,
+            may_add_pipe: storage != Storage::Buffer && from.kind == Kind::Pipe,
             may_lack_writer: from.kind == Kind::Pipe && from.nonblocking,
             waiting: None,
             context: Context::new(kernel, options, plan.strategy(), callbacks.observer, total),
@@ -201,7 +202,8 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         }
     }
 
-    /// Passes what every sink has accepted to the page cache, the rate limiter and the inspector.
+    /// Syncs what the sinks have accepted, drops its pages from the cache, charges the rate limiter
+    /// and calls the inspector.
     fn process_accepted(&mut self) -> Result<(), RunError> {
         if let Some(drop_window) = &mut self.source_drop_window {
             drop_window.advance_read(&self.context.kernel, &self.backlog.state.source);
@@ -329,7 +331,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
                 return Ok(flow);
             }
             // This comes after the wait, during which readers may close.
-            self.choose_consumer();
+            self.choose_last_sink();
         }
         let flow = self.take_step()?;
         if flow == Flow::Continue {

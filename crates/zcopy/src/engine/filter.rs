@@ -29,7 +29,7 @@ mod tests;
 
 /// The longest read, in bytes, without a reading thread. The input and the output of the filter
 /// then stay in a second-level cache.
-const NEAR: usize = 64 << 10;
+const READ_WITHOUT_THREAD: usize = 64 << 10;
 
 /// The least free space, in bytes, that a filter is promised for its output.
 const MIN_ROOM: usize = 64 << 10;
@@ -39,7 +39,8 @@ const MIN_ROOM: usize = 64 << 10;
 pub(crate) struct FilterState {
     input_buffer: Buffer,
     output_buffer: Buffer,
-    /// Whether the filter has asked for more than the pending input. False once a sink has failed.
+    /// Whether the filter has asked for more than the pending input. Cleared when
+    /// bytes arrive.
     wants_more: bool,
     /// Whether the caller's pipes may be enlarged.
     pub(crate) may_grow: bool,
@@ -78,7 +79,7 @@ impl FilterState {
         let len = match source.endpoint.info.kind {
             // A message must be read whole.
             Kind::Datagram => READ,
-            _ => NEAR,
+            _ => READ_WITHOUT_THREAD,
         };
         let room = self.input_buffer.spare_mut(len);
         let (end, reopened) = (&mut source.endpoint, &mut source.reopened);

@@ -294,9 +294,10 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         sink.sync_data(&self.context.kernel, self.context.options.sync_data)
     }
 
-    /// Returns whether bytes before `end` wait for the reserved range, or the rest of the range
-    /// cannot be released because another process or thread has moved the cursor.
-    fn must_fill_range(&mut self, end: u64) -> bool {
+    /// Releases the range that is reserved in the sink, if no bytes before `end` wait for it.
+    /// Returns true if the range must be filled: bytes wait for it, or it cannot be released
+    /// because another process or thread has moved the cursor.
+    fn release_or_must_fill(&mut self, end: u64) -> bool {
         let has_bytes = self.context.bytes < end && !self.state.needs_input();
         let sink = &mut self.state.sink;
         has_bytes || sink.reserved() > 0 && !sink.release(&self.context.kernel)
@@ -371,7 +372,7 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
     fn fill_reserved(&mut self) -> Result<(), RunError> {
         let reserved = self.state.sink.reserved();
         let end = self.context.bytes + reserved.min(self.state.in_flight());
-        while self.must_fill_range(end) {
+        while self.release_or_must_fill(end) {
             let state = |engine: &Self| (engine.state.calls, engine.strategy, engine.phase);
             let before = state(self);
             match self.take_step(reserved, reserved)? {
@@ -390,7 +391,11 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         self.state.pipe = None;
         let finished_holes = self.finish_holes(&mut undelivered);
         self.state.inspect_zeros(u64::MAX);
-        let released = self.release_sink();
+        // A range that cannot be released stays a gap. Either a failed call explains that, or the
+        // source has become shorter since the range was reserved.
+        let released = self.state.sink.release(&self.context.kernel);
+        let gap = CallError::new("lseek", Side::Sink, Cause::Gap);
+        let released = released.then_some(()).ok_or(gap);
         let closed = self.state.sink_reopened.close(&self.context.kernel);
         let cleanup = finished_holes
             .and(released)

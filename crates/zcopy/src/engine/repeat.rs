@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::buffer;
 use crate::call_error::{CallError, Cause};
-use crate::context::{Context, refused};
+use crate::context::{Context, requested_failed};
 use crate::endpoint::Endpoint;
 use crate::engine::{Engine, Flow};
 use crate::error::{Error, RunError};
@@ -28,7 +28,7 @@ mod tests;
 
 /// The number of bytes that an empty pipe accepts before a reader drains it. A longer write would
 /// wait for the reader page by page, while the pattern pipe could already be filled.
-const EMPTY_PIPE: usize = 64 << 10;
+const EMPTY_PIPE_CAPACITY: usize = 64 << 10;
 
 /// A repetition in progress.
 ///
@@ -159,7 +159,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         };
         let longest = match self.sink.info.kind {
             Kind::Datagram => buffer::SAFE_DATAGRAM,
-            _ if is_warming_up => EMPTY_PIPE,
+            _ if is_warming_up => EMPTY_PIPE_CAPACITY,
             _ => buffer::DEFAULT_CAPACITY,
         };
         let len = ((end - phase).min(longest) as u64).min(max) as usize;
@@ -172,7 +172,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
     fn fall_back(&mut self, cause: Cause) -> Result<(), RunError> {
         self.context.attempt(Strategy::Tee).cause = Some(cause);
         if self.context.options.strategy.is_some() {
-            return Err(refused(Strategy::Tee, cause));
+            return Err(requested_failed(Strategy::Tee, cause));
         }
         self.pattern_pipe = None;
         self.strategy = Strategy::Buffered;

@@ -51,11 +51,11 @@ pub(crate) fn plan_several(
         |(info, sink): (&FdInfo, &Candidate)| !is_written_to(sink) && info.kind != Kind::Null;
     let sharing_is_for_nothing = any_written_to && !sinks.iter().zip(&sink_candidates).any(gains);
     let reasons = Reasons {
-        tee_fails: why_nothing_can_be_shared(source, options).or_else(|| {
+        tee_fails: why_tee_fails(source, options).or_else(|| {
             all_written_to
                 .then_some("no sink can receive shared pages, so all of them are written to")
         }),
-        buffered_is_better: why_nothing_is_shared(source, options).or_else(|| {
+        buffered_is_better: why_tee_gains_nothing(source, options).or_else(|| {
             sharing_is_for_nothing.then_some(
                 "some sinks must be written to, and the others are /dev/null, \
                  where sharing saves nothing",
@@ -93,7 +93,7 @@ pub(crate) fn plan_several(
 }
 
 /// Returns why the bytes of a source cannot be shared.
-fn why_nothing_can_be_shared(source: &FdInfo, options: &Options) -> Option<&'static str> {
+fn why_tee_fails(source: &FdInfo, options: &Options) -> Option<&'static str> {
     fit::why_user_space(options).or(match source.kind {
         Kind::Datagram => Some("only read keeps the messages of a datagram socket apart"),
         Kind::Null => Some("/dev/null is always empty, and only read works on it"),
@@ -102,7 +102,7 @@ fn why_nothing_can_be_shared(source: &FdInfo, options: &Options) -> Option<&'sta
 }
 
 /// Returns why it is better not to share the bytes of a source, unless the caller requests it.
-fn why_nothing_is_shared(source: &FdInfo, options: &Options) -> Option<&'static str> {
+fn why_tee_gains_nothing(source: &FdInfo, options: &Options) -> Option<&'static str> {
     match source.kind {
         Kind::Terminal => Some(fit::TERMINAL),
         Kind::Other => Some(fit::UNKNOWN_DEVICE),

@@ -256,7 +256,7 @@ fn write_last_byte<K: Kernel>(
         }
     });
     match written {
-        Ok(0) => Err(CallError::new("pwrite", Side::Sink, Cause::WriteZero)),
+        Ok(0) => Err(CallError::new("pwrite", Side::Sink, Cause::ReturnedZero)),
         Ok(_) => Ok(()),
         Err(errno) => Err(CallError::new("pwrite", Side::Sink, errno)),
     }

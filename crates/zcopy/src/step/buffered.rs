@@ -52,7 +52,7 @@ mod calls;
 mod packets;
 mod skip;
 
-pub(crate) use calls::{read_once, stopped, write_once};
+pub(crate) use calls::{on_errno, read_once, write_once};
 
 /// Reads once if nothing is ready to be written, and writes once. Never returns
 /// [`Step::Unsupported`].
@@ -116,7 +116,7 @@ pub(crate) fn fill<K: Kernel>(
             }
             Ok(len) if len as u64 > budget.remaining => return Ok(Step::MessageTooLong),
             Ok(_) => state.buffer.reserve(usize::MAX, Alignment::CacheLine),
-            Err(errno) => return stopped("recv", Side::Source, errno),
+            Err(errno) => return on_errno("recv", Side::Source, errno),
         }
     } else {
         reserve_room(kernel, state, budget, least);
@@ -155,7 +155,7 @@ pub(crate) fn fill<K: Kernel>(
         }
     };
     match read {
-        Ok(0) if in_pipe > 0 => Err(CallError::new("read", Side::Neither, Cause::WriteZero)),
+        Ok(0) if in_pipe > 0 => Err(CallError::new("read", Side::Neither, Cause::ReturnedZero)),
         Ok(0) => calls::end_of_file(kernel, &mut state.source),
         Ok(n) => {
             state.buffer.fill(n);
@@ -167,7 +167,7 @@ pub(crate) fn fill<K: Kernel>(
             }
             Ok(Step::Filled)
         }
-        Err(errno @ (Errno::INTR | Errno::AGAIN)) => stopped("read", Side::Source, errno),
+        Err(errno @ (Errno::INTR | Errno::AGAIN)) => on_errno("read", Side::Source, errno),
         Err(errno) => skip::failed(kernel, state, len, errno, budget),
     }
 }

@@ -114,7 +114,7 @@ fn clone<K: Kernel>(
         size_of_sink()?.saturating_sub(to).min(len)
     };
     if cloned == 0 {
-        return Ok(Step::Unsupported(Cause::WriteZero));
+        return Ok(Step::Unsupported(Cause::ReturnedZero));
     }
     let skipped = state.source.skip(kernel, cloned);
     skipped.map_err(CallError::of_call("lseek", Side::Source))?;

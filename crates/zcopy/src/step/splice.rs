@@ -59,7 +59,7 @@ pub(super) fn step<K: Kernel>(
     });
     spliced.or_else(|errno| {
         let (blocked, failing) = (blocked_side(state), failing_side(state, errno));
-        failed("splice", blocked, failing, errno)
+        on_errno("splice", blocked, failing, errno)
     })
 }
 
@@ -94,7 +94,7 @@ pub(super) fn flags(blocking: Blocking) -> SpliceFlags {
 
 /// Returns the result of a step whose call failed: `splice(2)`, `tee(2)`, or `sendfile(2)`, which
 /// splices inside the kernel. `EAGAIN` means the `blocked` side, and an error the `failing` side.
-pub(super) fn failed(
+pub(super) fn on_errno(
     call: &'static str,
     blocked: Side,
     failing: Side,

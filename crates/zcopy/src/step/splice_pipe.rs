@@ -44,7 +44,7 @@ use crate::copy_state::{CopyState, StepBudget};
 use crate::endpoint::Endpoint;
 use crate::pipe::Pipe;
 use crate::side::Side;
-use crate::step::splice::{failed, flags};
+use crate::step::splice::{flags, on_errno};
 use crate::step::{self, Step};
 use crate::sys::{Blocking, Errno, Kernel};
 
@@ -93,7 +93,7 @@ pub(super) fn fill_pipe<K: Kernel>(
     let taken = step::take_reserved(state, reserved.map_err(Cause::from), |state, len| {
         kernel.splice(state.source.fd_at(), (pipe.writer(), None), len, flags)
     });
-    let mut step = taken.or_else(|errno| failed("splice", Side::Source, Side::Source, errno));
+    let mut step = taken.or_else(|errno| on_errno("splice", Side::Source, Side::Source, errno));
     if let Ok(Step::Moved(n)) = step {
         pipe.in_flight = n;
         step = Ok(Step::Filled);
@@ -150,11 +150,11 @@ pub(crate) fn splice_out<K: Kernel>(
         Err(cause) => return Ok(Step::Unsupported(cause)),
     };
     match kernel.splice((pipe, None), sink.fd_at(), len, flags(blocking)) {
-        Ok(0) => Ok(Step::Unsupported(Cause::WriteZero)),
+        Ok(0) => Ok(Step::Unsupported(Cause::ReturnedZero)),
         Ok(n) => {
             sink.advance(n as u64);
             Ok(Step::Moved(n as u64))
         }
-        Err(errno) => failed("splice", Side::Sink, Side::Sink, errno),
+        Err(errno) => on_errno("splice", Side::Sink, Side::Sink, errno),
     }
 }

@@ -26,7 +26,7 @@ use std::os::fd::BorrowedFd;
 use crate::call_error::CallError;
 use crate::side::Side;
 use crate::step::Step;
-use crate::step::splice::{failed, flags};
+use crate::step::splice::{flags, on_errno};
 use crate::sys::{Blocking, Kernel};
 
 /// Shares up to `len` bytes at the head of one pipe with another pipe.
@@ -40,6 +40,6 @@ pub(crate) fn duplicate<K: Kernel>(
     match kernel.tee(source, sink, len as usize, flags(blocking)) {
         Ok(0) => Ok(Step::Eof),
         Ok(n) => Ok(Step::Moved(n as u64)),
-        Err(errno) => failed("tee", Side::Sink, Side::Sink, errno),
+        Err(errno) => on_errno("tee", Side::Sink, Side::Sink, errno),
     }
 }

@@ -4,7 +4,7 @@ use std::iter::{self, zip};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::Transfer;
-use crate::classify;
+use crate::classify::{self, reopen_terminal};
 use crate::drive;
 use crate::endpoint::Endpoint;
 use crate::engine::{Engine, FanOutEngine, SinkPolicy};
@@ -223,8 +223,7 @@ impl<'a> Transfer<'a> {
     pub(super) fn fan_out<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
         let (mut source, mut sinks, plan) = self.prepare_several(&kernel)?;
         let options = self.options;
-        let reopen =
-            |fd, info: &mut _, side| classify::reopen_terminal(&kernel, fd, info, side, &options);
+        let reopen = |fd, info: &mut _, side| reopen_terminal(&kernel, fd, info, side, &options);
         let own_source = reopen(self.source, &mut source, Side::Source);
         let own_sinks: Vec<_> = zip(self.sinks(), &mut sinks)
             .map(|(fd, info)| reopen(fd, info, Side::Sink))

@@ -3,7 +3,7 @@
 use super::FanOutEngine;
 use super::backlog::Storage;
 use crate::call_error::Cause;
-use crate::context::refused;
+use crate::context::requested_failed;
 use crate::engine::Flow;
 use crate::error::RunError;
 use crate::fd_info::Kind;
@@ -30,7 +30,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     /// Chooses the sink that splices the bytes out of the backlog when all others have them: the
     /// last one that is not a pipe, so that `tee` serves the pipes, which need no private pipe. No
     /// sink does if some are written to: then a read into the buffer takes the bytes out.
-    pub(super) fn choose_consumer(&mut self) {
+    pub(super) fn choose_last_sink(&mut self) {
         if self.backlog.storage == Storage::Buffer {
             return;
         }
@@ -61,10 +61,10 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     pub(super) fn give_lone_reader_a_pipe(&mut self) {
         let came_at_once = self.backlog.pipe_position - self.round_start;
         let is_bulk = self.backlog.pipe_position >= plan::WARM_UP && came_at_once >= plan::SMALL;
-        if !self.may_take_turns || self.backlog.storage == Storage::Buffer || !is_bulk {
+        if !self.may_add_pipe || self.backlog.storage == Storage::Buffer || !is_bulk {
             return;
         }
-        self.may_take_turns = false;
+        self.may_add_pipe = false;
         let readers = || {
             self.live()
                 .filter(|(_, sink)| sink.state.sink.info.kind == Kind::Pipe)
@@ -84,7 +84,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         if let Some(cause) = cause {
             self.context.attempt(Strategy::Tee).cause = Some(cause);
             if self.context.options.strategy == Some(Strategy::Tee) {
-                return Err(refused(Strategy::Tee, cause));
+                return Err(requested_failed(Strategy::Tee, cause));
             }
         }
         self.backlog.storage = Storage::Buffer;
@@ -100,7 +100,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     /// accepted all bytes that it was given.
     pub(super) fn serve_by_writing(&mut self, index: usize, cause: Cause) -> Result<(), RunError> {
         if self.context.options.strategy == Some(Strategy::Tee) {
-            return Err(refused(Strategy::Tee, cause));
+            return Err(requested_failed(Strategy::Tee, cause));
         }
         // From now on a read into the buffer empties the backlog.
         for sink in self.sinks.iter_mut().filter(|sink| sink.is_live()) {

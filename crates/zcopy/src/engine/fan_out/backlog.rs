@@ -113,7 +113,7 @@ impl<'a> Backlog<'a> {
             let bytes = buffer.pending();
             let written = retried(|| kernel.write(pipe.writer(), None, bytes, Blocking::MaySleep));
             let cause = match written {
-                Ok(0) => Cause::WriteZero,
+                Ok(0) => Cause::ReturnedZero,
                 Ok(n) => {
                     pipe.in_flight += n as u64;
                     buffer.consume(n);
@@ -216,7 +216,7 @@ impl<'a> Backlog<'a> {
 
 /// Returns the error for bytes that are missing although the backlog held them.
 pub(crate) fn missing_bytes(call: &'static str) -> CallError {
-    CallError::new(call, Side::Source, Cause::WriteZero)
+    CallError::new(call, Side::Source, Cause::ReturnedZero)
 }
 
 fn budget(max: u64, remaining: u64, blocking: Blocking) -> StepBudget {

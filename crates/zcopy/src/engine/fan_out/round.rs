@@ -19,7 +19,7 @@ use crate::sys::{Blocking, Kernel};
 pub(super) enum Retry {
     /// At once: another call serves it now, or a signal came.
     AtOnce,
-    /// When bytes move or an endpoint becomes ready.
+    /// When bytes have moved or an endpoint becomes ready: nothing can be done for this sink now.
     WhenReady,
 }
 
@@ -170,7 +170,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     pub(super) fn drain(&mut self, index: usize, blocking: Blocking) -> Result<Retry, RunError> {
         let sink = &mut self.sinks[index];
         let has_bytes = sink.is_live() && sink.state.in_flight() > 0;
-        if !has_bytes || !sink.is_ready(&self.context.kernel, blocking) {
+        if !has_bytes || !sink.check_ready(&self.context.kernel, blocking) {
             return Ok(Retry::WhenReady);
         }
         let step = sink.drain(&self.context.kernel, blocking);
@@ -232,7 +232,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         blocking: Blocking,
     ) -> Result<Retry, RunError> {
         let sink = &mut self.sinks[index];
-        if len == 0 || !sink.is_ready(&self.context.kernel, blocking) {
+        if len == 0 || !sink.check_ready(&self.context.kernel, blocking) {
             return Ok(Retry::WhenReady);
         }
         let len = len.min(
@@ -288,7 +288,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let is_written_to = sink.is_live()
             && sink.served_by == Strategy::Buffered
             && !self.backlog.buffered_at(sink.delivered).is_empty();
-        if !is_written_to || !sink.is_ready(&self.context.kernel, blocking) {
+        if !is_written_to || !sink.check_ready(&self.context.kernel, blocking) {
             return Ok(Retry::WhenReady);
         }
         let step = sink.write(&self.context.kernel, &self.backlog, blocking);
@@ -305,7 +305,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             Ok(Step::Moved(_)) => Ok(Retry::WhenReady),
             Ok(Step::Blocked(_)) => {
                 let sink = &mut self.sinks[index];
-                // Without a time-out, `EAGAIN` was about the pipe that was spliced from.
+                // If no time-out has expired, the sink is full.
                 let timed_out = self
                     .context
                     .check_time_out(Side::Sink, &mut sink.state.sink);

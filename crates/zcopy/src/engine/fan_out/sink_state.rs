@@ -91,9 +91,9 @@ impl<'a> SinkState<'a> {
         };
     }
 
-    /// Returns whether a call for this sink would not sleep. `SPLICE_F_NONBLOCK` covers pipes;
+    /// Returns whether a call for this sink would not sleep, and notes in `blocked` if it would. `SPLICE_F_NONBLOCK` covers pipes;
     /// other sinks are polled, if calls may not sleep.
-    pub(crate) fn is_ready<K: Kernel>(&mut self, kernel: &K, blocking: Blocking) -> bool {
+    pub(crate) fn check_ready<K: Kernel>(&mut self, kernel: &K, blocking: Blocking) -> bool {
         let kind = self.state.sink.info.kind;
         let can_be_nonblocking = kind == Kind::Pipe && self.served_by != Strategy::Buffered;
         let is_ready = blocking == Blocking::MaySleep

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{PairEngine, Phase};
 use crate::buffer::{self, ALIGNMENT};
 use crate::call_error::{CallError, Cause};
-use crate::context::refused;
+use crate::context::requested_failed;
 use crate::copy_state::StepBudget;
 use crate::endpoint::Endpoint;
 use crate::engine::Flow;
@@ -33,7 +33,8 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// Switches to another strategy, which makes its own reservations. Reserved bytes that cannot
     /// be released are read and written first.
     fn change_to(&mut self, strategy: Strategy) {
-        // If the sink's range cannot be released, the bytes that will fill it stay reserved too.
+        // If the sink's range cannot be released, the source's stays reserved too: its bytes must
+        // fill the sink's.
         if self.state.sink.release(&self.context.kernel) {
             self.state.source.release(&self.context.kernel);
         }
@@ -65,7 +66,9 @@ impl<K: Kernel> PairEngine<'_, K> {
             return Ok(Flow::Again);
         }
         if self.context.requested().is_none() {
-            self.change_to(Strategy::Buffered);
+            // A range of the source that another reader has passed stays reserved for the read.
+            self.strategy = Strategy::Buffered;
+            self.phase = Phase::Main;
             self.extents = None;
             return Ok(Flow::Again);
         }
@@ -129,9 +132,13 @@ impl<K: Kernel> PairEngine<'_, K> {
         match cause {
             Cause::Errno(errno @ (Errno::FBIG | Errno::PERM)) if has_moved => {
                 let error = CallError::new(strategy.facts().call, Side::Neither, errno);
-                self.resolve_side(error).into()
+                let mut error = self.resolve_side(error);
+                if error.side == Side::Neither {
+                    error.side = Side::Sink;
+                }
+                error.into()
             }
-            _ => refused(strategy, cause),
+            _ => requested_failed(strategy, cause),
         }
     }
 
@@ -193,15 +200,17 @@ impl<K: Kernel> PairEngine<'_, K> {
                 // Only a read that takes bytes could tell about a file without positions.
                 Err(Errno::SPIPE) => Side::Neither,
                 Err(found) if found == errno => Side::Source,
-                // A source that fails for another reason did not cause this error.
-                _ => Side::Sink,
+                // The source fails for another reason, and the sink may have failed too.
+                Err(_) => Side::Neither,
+                Ok(_) => Side::Sink,
             },
         };
         CallError { side, ..error }
     }
 
     /// Returns how many bytes a read of one byte finds at the source's position, without moving the
-    /// cursor. Returns 0 without a call for a device, a terminal or a socket.
+    /// cursor: with `O_DIRECT` a block is read, and more bytes may be found. Returns 0 without a
+    /// call, as if the source had ended, for a device, a terminal or a socket.
     ///
     /// # Errors
     ///

@@ -1,9 +1,8 @@
 //! The end of a transfer: returns bytes in flight, finishes the last hole, releases the rest.
 
 use super::PairEngine;
-use crate::call_error::{CallError, Cause};
+use crate::call_error::CallError;
 use crate::endpoint;
-use crate::side::Side;
 use crate::sys::Kernel;
 
 impl<K: Kernel> PairEngine<'_, K> {
@@ -69,17 +68,6 @@ impl<K: Kernel> PairEngine<'_, K> {
             attempt.hole_bytes = attempt.hole_bytes.saturating_sub(taken);
             left -= taken;
         }
-    }
-
-    /// Releases the range that is reserved in the sink and was not filled.
-    ///
-    /// If another process or thread has moved the cursor since, the range stays a gap. Either a
-    /// failed call explains that, or the source has shrunk since the range was reserved.
-    pub(super) fn release_sink(&mut self) -> Result<(), CallError> {
-        if self.state.sink.release(&self.context.kernel) {
-            return Ok(());
-        }
-        Err(CallError::new("lseek", Side::Sink, Cause::Gap))
     }
 
     pub(super) fn finish_cache(&mut self) -> Result<(), CallError> {

@@ -58,21 +58,21 @@ impl<K: Kernel> PairEngine<'_, K> {
             return Ok(Step::Moved(0));
         }
         let (sink, reopened) = (&mut self.state.sink, &mut self.state.sink_reopened);
-        let left = self
+        let hole = self
             .state
             .holes
             .make(&self.context.kernel, sink, reopened, len)?;
-        if left == 0 {
+        if hole == 0 {
             self.extents = None;
             return Ok(Step::Moved(0));
         }
-        source.advance(left);
+        source.advance(hole);
         source.release(&self.context.kernel);
-        self.state.uninspected_zeros += left;
+        self.state.uninspected_zeros += hole;
         if self.state.holes.are_certain() {
             self.state.inspect_zeros(u64::MAX);
         }
-        Ok(Step::Hole(left))
+        Ok(Step::Hole(hole))
     }
 
     /// Falls back to read and write, which find holes by comparing bytes with zero. The source

@@ -41,7 +41,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             return None;
         }
         let (source, sink) = (&self.state.source.info, &self.state.sink.info);
-        let is_empty = self.state.needs_input();
+        let needs_input = self.state.needs_input();
         // `SPLICE_F_NONBLOCK` covers pipes, and with a private pipe `EAGAIN` says which side it is.
         let can_be_nonblocking =
             |info: &FdInfo| strategy.facts().has_private_pipe && info.kind == Kind::Pipe;
@@ -50,9 +50,10 @@ impl<K: Kernel> PairEngine<'_, K> {
         let may_lack_writer =
             source.kind == Kind::Pipe && source.nonblocking && !self.source_has_answered;
         let needs_source =
-            is_empty && source.can_starve() && !can_be_nonblocking(source) && !may_lack_writer;
-        let needs_sink =
-            sink.can_block() && !(is_empty && strategy.fills_first()) && !can_be_nonblocking(sink);
+            needs_input && source.can_starve() && !can_be_nonblocking(source) && !may_lack_writer;
+        let needs_sink = sink.can_block()
+            && !(needs_input && strategy.fills_first())
+            && !can_be_nonblocking(sink);
         if needs_source {
             self.context
                 .await_ready(Side::Source, &mut self.state.source);

@@ -161,7 +161,7 @@ impl PatternPipe {
             // here.
             Err(CallError { cause, .. }) | Ok(Step::Unsupported(cause)) => Step::Unsupported(cause),
             Ok(Step::Blocked(_)) => Step::Unsupported(Errno::AGAIN.into()),
-            Ok(_) => Step::Unsupported(Cause::WriteZero),
+            Ok(_) => Step::Unsupported(Cause::ReturnedZero),
         }
     }
 }

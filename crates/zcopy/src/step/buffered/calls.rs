@@ -34,7 +34,7 @@ pub(crate) fn read_once<K: Kernel>(
                 return Err(CallError::new("recv", Side::Source, Errno::MSGSIZE));
             }
             Ok(_) => {}
-            Err(errno) => return stopped("recv", Side::Source, errno),
+            Err(errno) => return on_errno("recv", Side::Source, errno),
         }
     }
     // The bytes behind a reservation belong to other readers.
@@ -46,7 +46,7 @@ pub(crate) fn read_once<K: Kernel>(
             source.advance(n as u64);
             Ok(Step::Moved(n as u64))
         }
-        Err(errno) => stopped("read", Side::Source, errno),
+        Err(errno) => on_errno("read", Side::Source, errno),
     }
 }
 
@@ -79,12 +79,12 @@ pub(crate) fn write_once<K: Kernel>(
         write(kernel, sink, bytes, blocking)
     };
     match written {
-        Ok(0) => Err(CallError::new("write", Side::Sink, Cause::WriteZero)),
+        Ok(0) => Err(CallError::new("write", Side::Sink, Cause::ReturnedZero)),
         Ok(n) => {
             sink.advance(n as u64);
             Ok(Step::Moved(n as u64))
         }
-        Err(errno) => stopped("write", Side::Sink, errno),
+        Err(errno) => on_errno("write", Side::Sink, errno),
     }
 }
 
@@ -179,7 +179,7 @@ fn refuses_nowait(errno: Errno) -> bool {
 }
 
 /// Returns the result of a step whose call failed: waits, is repeated, or fails.
-pub(crate) fn stopped(call: &'static str, side: Side, errno: Errno) -> Result<Step, CallError> {
+pub(crate) fn on_errno(call: &'static str, side: Side, errno: Errno) -> Result<Step, CallError> {
     match errno {
         Errno::INTR => Ok(Step::Repeat),
         Errno::AGAIN => Ok(Step::Blocked(side)),

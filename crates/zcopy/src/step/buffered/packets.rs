@@ -30,7 +30,7 @@ pub(super) fn splice_part<K: Kernel>(
     };
     let may_divide_packet = state.source.info.kind == Kind::Pipe
         && state.in_pipe() == 0
-        && !state.refuses_part
+        && !state.cannot_splice_packets
         // The first comparison saves the call that asks for the page size on some machines.
         && max < LARGEST
         && max < kernel.page_size();
@@ -42,7 +42,7 @@ pub(super) fn splice_part<K: Kernel>(
         Ok(pipe) => pipe,
         Err(Errno::INTR) => return Ok(Some(Step::Repeat)),
         Err(_) => {
-            state.refuses_part = true;
+            state.cannot_splice_packets = true;
             return Ok(None);
         }
     };
@@ -50,7 +50,7 @@ pub(super) fn splice_part<K: Kernel>(
         // Without splice, a read has to take the bytes, and loses the rest of a packet as every
         // program does.
         Step::Unsupported(_) => {
-            state.refuses_part = true;
+            state.cannot_splice_packets = true;
             Ok(None)
         }
         Step::Filled => Ok(None),
@@ -62,7 +62,7 @@ pub(super) fn splice_part<K: Kernel>(
 pub(super) fn least_read(state: &CopyState<'_>, budget: &StepBudget) -> usize {
     match state.in_pipe() {
         // Without splice, a read may exceed the rate, but not the limit.
-        0 if state.refuses_part => {
+        0 if state.cannot_splice_packets => {
             let pending = state.buffer.pending().len() as u64;
             LARGEST.min(budget.remaining.saturating_sub(pending)) as usize
         }

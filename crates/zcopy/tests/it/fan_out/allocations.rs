@@ -10,7 +10,7 @@ use crate::mounts::Fs;
 use crate::refused::allowed;
 
 const BUFFER: u64 = 256 << 10;
-/// Room for plan, records and reports.
+/// The most bytes that plan, attempts and reports may take.
 const OTHER_BYTES: u64 = 16 << 10;
 
 /// Moves a hole of this many bytes. Returns the number of allocations and the most bytes allocated

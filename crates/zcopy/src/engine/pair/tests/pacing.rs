@@ -53,6 +53,31 @@ fn many_small_files_take_as_long_as_one_of_their_length() {
     }
 }
 
+/// Without an observer, the time of the last tick was not kept, and every wait began with a poll
+/// that returned at once.
+#[test]
+fn a_tick_without_an_observer_makes_the_same_calls_as_with_one() {
+    let log = |is_observed| {
+        let kernel = SimKernel::default();
+        kernel.state.borrow_mut().may_sleep = false;
+        let source = Object::written_by_peer(false, &patterned(500_000), &[]);
+        let source = source.with_delay(Duration::from_millis(7));
+        let source = kernel.source(source, OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let options = Options {
+            tick: Some(Duration::from_millis(10)),
+            ..Options::default()
+        };
+        let mut transfer = Transfer::new(&source, &sink).with_options(options);
+        if is_observed {
+            transfer = transfer.observe(go_on);
+        }
+        assert_eq!(transfer.run_with(&kernel).unwrap().bytes(), 500_000);
+        kernel.state.take().log
+    };
+    assert_eq!(log(false), log(true));
+}
+
 /// The transfer would take twenty days. The observer is called at every tick and raises the rate.
 #[test]
 fn a_new_rate_ends_a_long_wait_at_the_next_tick() {

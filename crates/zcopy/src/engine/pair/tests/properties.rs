@@ -353,6 +353,13 @@ impl Checks<'_> {
             (Side::Source, Some(Errno::AGAIN)) => self.scenario.source.timeout.is_some(),
             (Side::Sink, Some(Errno::AGAIN)) => self.scenario.sink.timeout.is_some(),
             (side, Some(errno)) if state.errors_reported.contains(&(side, errno)) => true,
+            // The source fails for one reason, and the call failed for another.
+            (Side::Neither, Some(errno)) => {
+                let reported = &state.errors_reported;
+                let differs =
+                    |(side, other): &(Side, Errno)| *side == Side::Source && *other != errno;
+                reported.contains(&(Side::Sink, errno)) && reported.iter().any(differs)
+            }
             // A requested strategy that has moved bytes takes these errnos for a limit of the sink.
             (Side::Sink, Some(Errno::PERM | Errno::FBIG)) => {
                 error.bytes() > 0 && plan::requested(&self.scenario.options()).is_some()
