@@ -164,7 +164,7 @@ impl Partial {
         // more.
         self.buffer
             .reserve_exactly((size as usize + 1).min(MAX_READ));
-        let accepts_nothing = CallError::new("write", Side::Sink, Cause::ReturnedZero);
+        let accepts_nothing = || CallError::new("write", Side::Sink, Cause::ReturnedZero);
         loop {
             self.calls += 1;
             let room = self.buffer.spare_mut(usize::MAX);
@@ -175,7 +175,7 @@ impl Partial {
             }
             self.calls += 1;
             match kernel.write(sink, None, self.buffer.pending(), Blocking::MaySleep) {
-                Ok(0) => return self.stop(Err(accepts_nothing)),
+                Ok(0) => return self.stop(Err(accepts_nothing())),
                 Ok(n) => {
                     self.buffer.consume(n);
                     self.bytes += n as u64;
