@@ -137,6 +137,7 @@ impl Buffer {
 
     /// Returns the memory behind the pending bytes, at most `len` bytes. [`fill`](Self::fill)
     /// appends the bytes that were written there.
+    #[inline]
     pub(crate) fn spare_mut(&mut self, len: usize) -> &mut [u8] {
         self.compact();
         let spare = &mut self.bytes[self.pending.end..self.start + self.capacity];
@@ -146,6 +147,7 @@ impl Buffer {
 
     /// Moves the pending bytes to the start of the aligned memory, or into the head room in front
     /// of it as far as they fit.
+    #[inline]
     pub(crate) fn compact(&mut self) {
         let start = self.start - self.pending.len().min(self.head_room);
         if self.pending.start != start {
@@ -160,6 +162,7 @@ impl Buffer {
     }
 
     /// Appends the first `n` bytes of the spare memory to the pending bytes.
+    #[inline]
     pub(crate) fn fill(&mut self, n: usize) {
         self.pending.end += n;
         self.was_filled = self.pending.end == self.start + self.capacity;
@@ -197,6 +200,7 @@ impl Buffer {
     }
 
     /// Returns the pending bytes.
+    #[inline]
     pub(crate) fn pending(&self) -> &[u8] {
         &self.bytes[self.pending.clone()]
     }
@@ -206,6 +210,7 @@ impl Buffer {
     }
 
     /// Removes the first `n` pending bytes and returns them.
+    #[inline]
     pub(crate) fn consume(&mut self, n: usize) -> &[u8] {
         let consumed = self.pending.start..self.pending.start + n;
         self.pending.start = consumed.end;

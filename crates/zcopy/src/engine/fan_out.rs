@@ -189,12 +189,8 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
     /// Credits the strategy in use with the bytes that every sink has accepted.
     fn count(&mut self) {
         self.context.bytes = self.delivered();
-        let counted: u64 = self
-            .context
-            .attempts
-            .iter()
-            .map(|attempt| attempt.bytes)
-            .sum();
+        let attempts = self.context.attempts.iter();
+        let counted: u64 = attempts.map(|attempt| attempt.bytes).sum();
         let n = self.context.bytes - counted;
         if n > 0 {
             let by = self.strategy();

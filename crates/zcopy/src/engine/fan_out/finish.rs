@@ -54,12 +54,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let consumed = self.backlog.consumed();
         let missing = consumed.saturating_sub(delivered);
         let mut surplus = std::mem::take(&mut self.backlog.surplus);
-        if self
-            .backlog
-            .state
-            .source
-            .rewind(&self.context.kernel, missing)
-        {
+        let source = &mut self.backlog.state.source;
+        if source.rewind(&self.context.kernel, missing) {
             return surplus;
         }
         // The slowest sink's private pipe and buffer hold the next bytes; the backlog holds the
@@ -77,13 +73,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let from = delivered + bytes.len() as u64;
         bytes.append(&mut self.backlog.bytes_from(&self.context.kernel, from));
         bytes.append(&mut surplus);
-        bytes.append(
-            &mut self
-                .backlog
-                .state
-                .source
-                .read_reserved(&self.context.kernel),
-        );
+        let source = &mut self.backlog.state.source;
+        bytes.append(&mut source.read_reserved(&self.context.kernel));
         bytes
     }
 

@@ -306,10 +306,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             Ok(Step::Blocked(_)) => {
                 let sink = &mut self.sinks[index];
                 // If no time-out has expired, the sink is full.
-                let timed_out = self
-                    .context
-                    .check_time_out(Side::Sink, &mut sink.state.sink);
-                if let Err(error) = timed_out {
+                let endpoint = &mut sink.state.sink;
+                if let Err(error) = self.context.check_time_out(Side::Sink, endpoint) {
                     return self.sink_call_failed(index, error);
                 }
                 sink.blocked = true;
