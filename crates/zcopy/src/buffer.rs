@@ -10,8 +10,8 @@ pub(crate) const DEFAULT_CAPACITY: usize = 256 << 10;
 /// small file, and less than the size from which the allocator asks the kernel for memory.
 pub(crate) const FIRST_CAPACITY: usize = 32 << 10;
 
-/// The smallest allocation in bytes, for a read that probably finds the end. Zeroing [`FIRST_CAPACITY`]
-/// bytes for such a read took as long as two system calls.
+/// The smallest allocation in bytes, for a read that probably finds the end. Zeroing
+/// [`FIRST_CAPACITY`] bytes for such a read took as long as two system calls.
 pub(crate) const MIN_CAPACITY: usize = 4096;
 
 /// A length in bytes that fits into one datagram of every address family.

@@ -220,7 +220,7 @@ impl<'a, K: Kernel> Context<'a, K> {
         side: Side,
         endpoint: &mut Endpoint<'_>,
     ) -> Result<(), CallError> {
-        if endpoint.has_timed_out(&self.kernel, side, self.blocking()) {
+        if endpoint.eagain_means_time_out(&self.kernel, side, self.blocking()) {
             return Err(timed_out(side));
         }
         Ok(())

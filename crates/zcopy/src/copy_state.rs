@@ -47,9 +47,11 @@ pub(crate) struct CopyState<'a> {
 /// The bounds that the engine sets for one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepBudget {
-    /// The most bytes that one call may move, at least 1.
+    /// The most bytes to take from the source, at least 1. If calls may not sleep, also the most to
+    /// pass to the sink. A message is moved whole.
     pub(crate) max: u64,
-    /// The bytes that the limit of the transfer leaves. A message that is longer must not be taken.
+    /// The bytes that the limit of the transfer leaves for the sink, those in flight included. A
+    /// message that is longer must not be taken.
     pub(crate) remaining: u64,
     pub(crate) blocking: Blocking,
 }

@@ -26,8 +26,8 @@ pub(crate) struct Endpoint<'fd> {
     /// The offset of the next byte, if it is known: the caller's offset, or the cursor once fully
     /// classified or reserved.
     position: Option<u64>,
-    /// The number of bytes from `position` on over which the transfer has moved the cursor, and
-    /// which it has not moved yet.
+    /// The number of bytes from `position` on over which the cursor has been moved, and which have
+    /// not been transferred yet.
     reserved: u64,
     /// Whether another process or thread has moved the cursor.
     cursor_was_moved: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Endpoint<'fd> {
 /// How calls on an endpoint find the position of the next byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Positioning {
-    /// Calls pass the caller's offset, and the cursor is neither read nor moved.
+    /// Calls pass the caller's offset, and the cursor is neither used nor moved.
     Offset,
     /// Calls use the cursor of the open file, which other processes and threads may move, too.
     Cursor,
@@ -137,8 +137,8 @@ impl<'fd> Endpoint<'fd> {
         }
     }
 
-    /// Returns how many bytes one call can send without sleeping to an endpoint that has no
-    /// nonblocking calls.
+    /// Returns how many bytes one call can send without sleeping by a call that
+    /// cannot be nonblocking there: `splice(2)` and `sendfile(2)` on a socket.
     ///
     /// A stream socket that polls as writable has a third of its buffer free
     /// (`sk_stream_is_writeable`), so that a quarter fits.
@@ -187,12 +187,12 @@ impl<'fd> Endpoint<'fd> {
         !self.info.nonblocking
     }
 
-    /// Whether `EAGAIN` means that a socket's own `SO_RCVTIMEO` or `SO_SNDTIMEO` has expired, which
-    /// ends the transfer, rather than that the socket is not ready.
+    /// Whether `EAGAIN` of a call would mean that a socket's own `SO_RCVTIMEO` or `SO_SNDTIMEO` has
+    /// expired, which ends the transfer, rather than that the socket is not ready.
     ///
     /// A nonblocking call ignores the time-out. A socket without a time-out returns `EAGAIN` if
     /// another process has made it nonblocking for a moment.
-    pub(crate) fn has_timed_out<K: Kernel>(
+    pub(crate) fn eagain_means_time_out<K: Kernel>(
         &mut self,
         kernel: &K,
         side: Side,

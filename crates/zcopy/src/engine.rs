@@ -52,7 +52,8 @@ pub(crate) trait Engine<'a> {
 /// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// Bytes may have moved, or a signal came: the driver calls the observer and takes the next step.
+    /// Bytes may have moved, or a signal came: the driver calls the observer and takes the next
+    /// step.
     Continue,
     /// The sink received nothing: bytes wait in the buffer or private pipe, or another strategy has
     /// its turn. The driver takes the next step without a call to the observer.

@@ -1,7 +1,7 @@
-//! One step of a transfer: one call that moves bytes, by the given strategy.
+//! One step of a transfer: one or two calls that move bytes, by the given strategy.
 //!
-//! Each strategy has a file in `step/`, which documents the errnos of its calls in a table. The third
-//! column of each table uses these terms:
+//! Each strategy has a file in `step/`, which documents the errnos of its calls in a table. The
+//! third column of each table uses these terms:
 //!
 //! - **repeated**: the step returns [`Step::Repeat`]. The engine takes it again, unless the
 //!   caller has asked it to stop.
@@ -16,7 +16,8 @@
 //!   the next call would see the end of the stream.
 //!
 //! A call that names a range of a file needs a [reservation](crate::endpoint) first. If the range
-//! cannot be reserved, the step is refused without the call.
+//! cannot be reserved, the step is refused without the call; at the end of a disk (`ENOSPC`) it may
+//! fail.
 
 use crate::call_error::{CallError, Cause};
 use crate::copy_state::{CopyState, StepBudget};
@@ -37,11 +38,12 @@ pub(crate) mod tee;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The sink accepted this many bytes. Others may still be in flight, and the next step
-    /// continues with them.
+    /// continues with them. A function that makes a part of a step returns it for the bytes that
+    /// its call moved.
     Moved(u64),
     /// The step made a hole of this many bytes in the sink, as in the source. No bytes moved.
     Hole(u64),
-    /// The sink received nothing, and another step follows at once. Most often, bytes left the
+    /// The sink received nothing, and the observer is not called. Most often, bytes left the
     /// source, and the next step gives them to the sink or reads more to complete a block.
     Filled,
     /// The call reported the end of the source.
@@ -54,7 +56,7 @@ pub(crate) enum Step {
     /// A signal interrupted the call, or a failed read has to be repeated with another length or
     /// position. Nothing moved.
     Repeat,
-    /// The strategy cannot serve this pair. The call moved nothing, and bytes in flight stay there.
+    /// The strategy cannot go on here. The call moved nothing, and bytes in flight stay there.
     Unsupported(Cause),
 }
 

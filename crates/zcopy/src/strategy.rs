@@ -79,7 +79,7 @@ pub(crate) struct Facts {
     pub(crate) has_private_pipe: bool,
     /// Whether its calls name a range of a file. If the transfer uses the cursor, the range is
     /// reserved first. The other strategies read and write at the cursor, where the kernel
-    /// serialises the calls of several processes, or use no file.
+    /// serialises the calls of several processes, or move bytes between pipes.
     pub(crate) reserves_ranges: bool,
     /// Whether it moves bytes strictly in order, so that the result is well defined if source and
     /// sink overlap in one file.

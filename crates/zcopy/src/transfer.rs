@@ -121,7 +121,7 @@ pub use series::Series;
 /// transfer neither overwrites, doubles nor skips what they read and write through a shared cursor,
 /// as `read(2)` and `write(2)` do not: it reserves the next range of a file with one `lseek(2)`,
 /// and changes to read and write once another process or thread has moved the cursor. With
-/// [offsets](Self::source_offset) it neither moves nor reads the cursor.
+/// [offsets](Self::source_offset) it neither moves nor uses the cursor.
 ///
 /// A process that is killed during a transfer leaves the cursor behind a reserved range that it has
 /// moved in part. The range has at most 1 MiB, or the [`buffer_size`](Self::buffer_size), in a sink

@@ -5,6 +5,10 @@
 //! cursor, sleep or copy, and then store the cursor, over whatever others have stored meanwhile. So
 //! a transfer reserves the bytes with one `lseek(fd, n, SEEK_CUR)`. The result is the end of a
 //! range that no other user of the open file gets, and the call passes the offset of that range.
+//!
+//! [`Endpoint::release`] ends a reservation only if nobody else has moved the cursor meanwhile. The
+//! functions whose names begin with `unreserve` move the cursor back by a number of bytes, wherever
+//! it is: they serve the part of a range that lies beyond the end of the file.
 
 use std::os::fd::BorrowedFd;
 
@@ -51,12 +55,14 @@ impl Endpoint<'_> {
     /// Uses the rest of the last reservation first. An endpoint without a cursor needs no
     /// reservation.
     ///
-    /// Reserves nothing beyond the end of the file, unless another process or thread moves the
-    /// cursor, too. Then it moves the cursor back at once over the bytes beyond the end.
+    /// Reserves nothing beyond the end of the file, unless the position or the size is not known,
+    /// or another process or thread moves the cursor, too. Then it moves the cursor back at once
+    /// over the bytes beyond the end.
     ///
     /// # Errors
     ///
-    /// `EINVAL` or `EOVERFLOW` if the range ends beyond the largest offset.
+    /// `EINVAL` or `EOVERFLOW` if the range ends beyond the largest offset; every errno of
+    /// `fstat(2)` and `lseek(2)`, except `ESPIPE`.
     pub(crate) fn reserve_to_read<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
         if !self.goes_by_cursor() {
             return Ok(len);
@@ -275,8 +281,8 @@ impl Endpoint<'_> {
         given_back
     }
 
-    /// Ends the whole reservation of a source after a read that returned 0, wherever another process
-    /// has moved the cursor.
+    /// Ends the whole reservation of a source after a read that returned 0, wherever another
+    /// process has moved the cursor.
     ///
     /// # Errors
     ///

@@ -2,10 +2,10 @@
 //!
 //! Bytes wait in the [`backlog`], a private pipe, until every sink has them; each sink has a
 //! [`sink_state`]. `tee(2)` duplicates the pipe's contents for the sinks that splice, without
-//! copying; when all have them, the last of these sinks splices the bytes out of the backlog. Sinks
-//! that must be written to (appending files, terminals) are written from one buffer, and then a
-//! read into this buffer empties the backlog. The engine works in rounds: it takes more from the
-//! source when every sink has accepted the bytes of this round.
+//! copying; when all have them, the last of these sinks splices the bytes out of the backlog. If
+//! some sinks must be written to (appending files, terminals), a read into one buffer empties the
+//! backlog instead, and they are written from it. The engine works in rounds: it takes more from
+//! the source when every sink has accepted the bytes of this round.
 
 use crate::call_error::{CallError, Cause};
 use crate::context::Context;
@@ -162,7 +162,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         Ok(self.wait_for_source())
     }
 
-    /// Serves every sink with one call each, and counts calls and bytes.
+    /// Makes the calls that every sink needs next, and counts calls and bytes.
     fn take_step(&mut self) -> Result<Flow, RunError> {
         let calls = self.calls();
         let by = self.strategy();
@@ -348,7 +348,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
         let undelivered = self.return_undelivered(self.context.bytes);
         self.finish_source();
         let source = self.backlog.state.source.info;
-        let spliced = self.sinks.iter().filter(|sink| sink.has_spliced);
+        let spliced = self.sinks.iter().filter(|sink| sink.has_shared_pages);
         let shared_pages = spliced
             .map(|sink| plan::page_sharing(Strategy::Splice, &source, &sink.state.sink.info))
             .max()

@@ -300,8 +300,8 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
     }
 
     /// Stops the reading thread, and rewinds the source over the bytes that the filter has not
-    /// seen: those that the thread has read, and, if the sink has failed, the pending ones. If the
-    /// source cannot be rewound, these bytes stay in the filter state.
+    /// consumed: those that the thread has read, and, if the sink has failed, the pending ones. If
+    /// the source cannot be rewound, these bytes stay in the filter state.
     fn rewind_unseen(&mut self) {
         let unseen = self
             .read_ahead

@@ -41,13 +41,13 @@ pub(crate) struct PairEngine<'a, K> {
     context: Context<'a, K>,
     plan: Plan,
     state: CopyState<'a>,
-    /// The strategy of the plan that is in use.
+    /// The plan's strategy. [`Self::current_strategy`] is the one of the next step.
     strategy: Strategy,
     phase: Phase,
     extents: Option<Extents>,
     source_drop_window: Option<DropWindow>,
     sink_drop_window: Option<DropWindow>,
-    /// Whether the source has given bytes, or has blocked.
+    /// Whether the source has given bytes, or has blocked, so that a FIFO has had a writer.
     source_has_answered: bool,
     /// Whether the wait before the next step is over.
     has_waited: bool,

@@ -118,7 +118,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         let pattern_pipe = self.pattern_pipe.as_ref();
         match self.strategy {
             Strategy::Tee if pattern_pipe.is_some_and(PatternPipe::is_under_way) => Strategy::Tee,
-            Strategy::Tee if !self.is_warming_up() && self.phase() == 0 => Strategy::Tee,
+            Strategy::Tee if !self.is_warming_up() && self.pattern_index() == 0 => Strategy::Tee,
             _ => Strategy::Buffered,
         }
     }
@@ -129,7 +129,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
     }
 
     /// The index of the next byte in the pattern.
-    fn phase(&self) -> usize {
+    fn pattern_index(&self) -> usize {
         (self.context.bytes % self.pattern_len as u64) as usize
     }
 
@@ -152,7 +152,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
     #[inline]
     fn write(&mut self, max: u64, blocking: Blocking) -> Result<Step, CallError> {
         let is_warming_up = self.is_warming_up();
-        let phase = self.phase();
+        let index = self.pattern_index();
         let end = match self.strategy {
             Strategy::Tee if !is_warming_up => self.pattern_len,
             _ => self.repetitions.len(),
@@ -162,8 +162,8 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
             _ if is_warming_up => EMPTY_PIPE_CAPACITY,
             _ => buffer::DEFAULT_CAPACITY,
         };
-        let len = ((end - phase).min(longest) as u64).min(max) as usize;
-        let pending = &self.repetitions[phase..phase + len];
+        let len = ((end - index).min(longest) as u64).min(max) as usize;
+        let pending = &self.repetitions[index..index + len];
         let (sink, reopened) = (&mut self.sink, &mut self.reopened);
         buffered::write_once(&self.context.kernel, sink, reopened, pending, blocking)
     }

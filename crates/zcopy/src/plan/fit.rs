@@ -36,7 +36,7 @@ pub(super) const DEV_FULL: &str = "only write reports the error of /dev/full (EN
 pub(super) const FEW: &str = "at most 32 KiB are left, which read and write move faster";
 pub(super) const CLAIMS_EMPTY: &str =
     "the source claims size 0, which may be wrong (as in /proc): only read finds its end";
-pub(super) const DIVIDES_BLOCKS: &str = "the sink has O_DIRECT and accepts whole blocks: \
+pub(super) const DIVIDES_DIRECT_BLOCKS: &str = "the sink has O_DIRECT and accepts whole blocks: \
      a call that passes part of a block may write some bytes and then fail without counting them";
 
 /// Returns how well one strategy suits a pair.
@@ -55,7 +55,7 @@ pub(super) fn fit(strategy: Strategy, source: &FdInfo, sink: &FdInfo, options: &
         Strategy::Tee => Fit::Not("it shares bytes between several sinks, and there is only one"),
     };
     let is_divided = sink.direct && strategy.divides_direct_blocks(source);
-    if let Some(reason) = only_buffered.or(is_divided.then_some(DIVIDES_BLOCKS)) {
+    if let Some(reason) = only_buffered.or(is_divided.then_some(DIVIDES_DIRECT_BLOCKS)) {
         return Fit::Not(reason);
     }
     if matches!(offload, Fit::Not(_)) {

@@ -123,7 +123,7 @@ pub(super) fn why_written_to(
         return Some(fit::APPENDS);
     }
     if sink.direct {
-        return Some(fit::DIVIDES_BLOCKS);
+        return Some(fit::DIVIDES_DIRECT_BLOCKS);
     }
     fit::why_stable_forbids(Strategy::Splice, source, sink, options).or(match sink.kind {
         Kind::Datagram => Some("only write keeps the messages of a datagram socket apart"),

@@ -97,8 +97,9 @@ pub(super) fn step<K: Kernel>(
 
 /// Reads once into the buffer, behind the pending bytes.
 ///
-/// Returns [`Step::Filled`] if bytes arrived. On [`Step::MessageTooLong`] the next message is longer than the limit allows: it is still in the source, or, if another reader
-/// took the message that was peeked at, in the buffer.
+/// Returns [`Step::Filled`] if bytes arrived. On [`Step::MessageTooLong`] the next message is
+/// longer than the limit allows: it is still in the source, or, if another reader took the message
+/// that was peeked at, in the buffer.
 pub(crate) fn fill<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
@@ -244,7 +245,8 @@ fn drain<K: Kernel>(
             let hole = state.holes.make(kernel, sink, reopened, n as u64)?;
             if hole > 0 {
                 state.records.accepted(state.buffer.consume(hole as usize));
-                // The inspector sees these zeros when more bytes follow, or at the end: a hole at
+                // These zeros were read, so they count as moved and towards the rate. The inspector
+                // sees them when more bytes follow, or at the end: a hole at
                 // the end of the file may still fail.
                 state.uninspected_zeros += hole;
                 return Ok(Step::Moved(hole));

@@ -13,7 +13,8 @@
 //! | `EAGAIN` | the pipe is not ready if the other end is a file; otherwise either end | waits |
 //! | `EINTR` | a signal arrived | repeated |
 //! | any other | an error of the end that is not a pipe; between two pipes, of the sink | fails |
-//! | returns 0 | the end of the source, or a stream's urgent mark | confirmed by a read |
+//! | returns 0 between two pipes | the end of the source | the transfer ends |
+//! | returns 0 otherwise | the end, an urgent mark, or the sink accepts nothing | confirmed by a read |
 //!
 //! A file in append mode, `/dev/full` and many devices take no splice. `buffered` moves what still
 //! fits below the largest offset. `ESPIPE` cannot occur, because the engine refuses offsets on

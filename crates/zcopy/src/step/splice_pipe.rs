@@ -14,7 +14,8 @@
 //! | `EAGAIN` | the source is empty (fill), or the sink is full (drain) | waits |
 //! | `EINTR` | a signal arrived | repeated |
 //! | any other | an error of the source (fill) or of the sink (drain) | fails |
-//! | a fill returns 0 | the end of the source, or a stream's urgent mark | confirmed by a read |
+//! | a fill returns 0 | the end of a pipe | the transfer ends |
+//! | a fill returns 0 | the end of another source, or an urgent mark | confirmed by a read |
 //! | a drain returns 0 | the sink accepts nothing from a pipe that holds bytes | refused |
 //!
 //! A file in append mode, `/dev/full`, `/dev/null` as a source, and many devices take no splice.

@@ -19,10 +19,10 @@ impl Transfer<'_> {
     ///
     /// With [`Reflink::Always`], [`run`](Self::run) fails with an error that
     /// [`is_unsuitable`](crate::Error::is_unsuitable) if the files cannot share blocks; if an
-    /// offset or the limit divides a block, except where both files end; with [several sinks](Self::also_to); if another
-    /// [`strategy`](Self::strategy) is requested; and with the options that no clone can serve:
-    /// [`inspect`](Self::inspect), [`records`](Self::records) and its limits, a [rate
-    /// limit](Self::rate_limit), [`Sparse::Detect`] and [`Sparse::Fill`].
+    /// offset or the limit divides a block, except where both files end; with [several
+    /// sinks](Self::also_to); if another [`strategy`](Self::strategy) is requested; and with the
+    /// options that no clone can serve: [`inspect`](Self::inspect), [`records`](Self::records) and
+    /// its limits, a [rate limit](Self::rate_limit), [`Sparse::Detect`] and [`Sparse::Fill`].
     /// [`skip_errors`](Self::skip_errors) is allowed, and skips nothing then.
     ///
     /// # Examples

@@ -19,12 +19,12 @@ use crate::sys::{Blocking, Kernel};
 pub(super) enum Retry {
     /// At once: another call serves it now, or a signal came.
     AtOnce,
-    /// When bytes have moved or an endpoint becomes ready: nothing can be done for this sink now.
+    /// When bytes have moved or an endpoint becomes ready: no other call helps this sink now.
     WhenReady,
 }
 
 impl<K: Kernel> FanOutEngine<'_, K> {
-    /// Fills an empty backlog, then makes one call for every sink.
+    /// Fills an empty backlog, then makes the calls that every sink needs next.
     pub(super) fn serve(&mut self) -> Result<Flow, RunError> {
         let blocking = self.context.blocking();
         for sink in &mut self.sinks {
@@ -247,7 +247,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             Ok(Step::Moved(n)) => {
                 sink.given = self.backlog.pipe_position;
                 sink.accepted(n);
-                sink.has_spliced = true;
+                sink.has_shared_pages = true;
                 let cursor_was_moved = sink.state.sink.cursor_was_moved();
                 if cursor_was_moved && self.context.options.strategy.is_none() {
                     self.serve_by_writing(index, Cause::SharedCursor)?;

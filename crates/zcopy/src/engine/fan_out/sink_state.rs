@@ -35,8 +35,8 @@ pub(crate) struct SinkState<'a> {
     pub(crate) delivered: u64,
     /// How many of those have been synced to the disk.
     synced: u64,
-    /// Whether it has been given pages by reference, by `tee` or `splice`.
-    pub(crate) has_spliced: bool,
+    /// Whether it, or its private pipe, has been given pages by reference, by `tee` or `splice`.
+    pub(crate) has_shared_pages: bool,
     /// Why it failed.
     pub(crate) ended: Option<Cause>,
     /// Whether the transfer goes on without it.
@@ -64,7 +64,7 @@ impl<'a> SinkState<'a> {
             given: 0,
             delivered: 0,
             synced: 0,
-            has_spliced: false,
+            has_shared_pages: false,
             ended: None,
             is_detached: false,
             blocked: false,
@@ -91,8 +91,8 @@ impl<'a> SinkState<'a> {
         };
     }
 
-    /// Returns whether a call for this sink would not sleep, and notes in `blocked` if it would. `SPLICE_F_NONBLOCK` covers pipes;
-    /// other sinks are polled, if calls may not sleep.
+    /// Returns whether a call for this sink would not sleep, and notes in `blocked` if it would.
+    /// `SPLICE_F_NONBLOCK` covers pipes; other sinks are polled, if calls may not sleep.
     pub(crate) fn check_ready<K: Kernel>(&mut self, kernel: &K, blocking: Blocking) -> bool {
         let kind = self.state.sink.info.kind;
         let can_be_nonblocking = kind == Kind::Pipe && self.served_by != Strategy::Buffered;
@@ -129,7 +129,7 @@ impl<'a> SinkState<'a> {
         };
         if let Step::Moved(n) = step {
             self.given += n;
-            self.has_spliced = true;
+            self.has_shared_pages = true;
             match &mut self.state.pipe {
                 Some(pipe) if self.served_by == Strategy::SplicePipe => pipe.in_flight += n,
                 _ => {

@@ -29,8 +29,8 @@ pub(super) enum Waiting {
 }
 
 impl<K: Kernel> FanOutEngine<'_, K> {
-    /// Waits until the source has bytes or has ended, if the next call would sleep without ticks,
-    /// or would fail because of a sink although there is nothing to give it.
+    /// Waits until the source has bytes or has ended, if calls may not sleep and the source can be
+    /// empty.
     pub(super) fn wait_for_source(&mut self) -> Option<Flow> {
         let can_starve = self.backlog.state.source.info.can_starve();
         let would_sleep = can_starve && self.context.blocking() == Blocking::Nonblocking;

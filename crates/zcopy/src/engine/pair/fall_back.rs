@@ -43,7 +43,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         self.context.times_blocked = 0;
     }
 
-    /// Falls back to read and write, also from a strategy that the caller requests.
+    /// Falls back to read and write, whatever the plan puts next.
     pub(super) fn fall_back_to_buffered(&mut self, from: Strategy, cause: Cause) -> Flow {
         self.context.attempt(from).cause = Some(cause);
         self.change_to(Strategy::Buffered);

@@ -97,8 +97,9 @@ impl<K: Kernel> PairEngine<'_, K> {
         {
             return Err(error);
         }
-        // A direct splice also fails with `EAGAIN` because of its pipe, if that is in non-blocking
-        // mode. So only a pipe in blocking mode proves that the time-out has expired.
+        // A splice without a private pipe also fails with `EAGAIN` because of its pipe, if that is
+        // in non-blocking mode. So only a pipe in blocking mode proves that the time-out has
+        // expired.
         if side != Side::Source
             && let Err(error) = self.context.check_time_out(Side::Sink, sink)
             && (side == Side::Sink || source.is_blocking(&self.context.kernel))
