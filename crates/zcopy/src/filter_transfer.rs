@@ -215,9 +215,10 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// # Panics
     ///
     /// Panics if the filter panics, or if it returns more consumed or produced bytes than there
-    /// were. The cursor of the source then stands behind the last byte that was read. Bytes that
-    /// earlier calls have produced are kept with the pending input, and the next run or
-    /// [`finish`](Self::finish) writes them first.
+    /// were. The cursor of the source then stands behind the last byte that was read. The
+    /// transfer keeps what earlier calls have produced, apart from the [pending
+    /// input](Self::pending_input), and writes it first in the next run or in
+    /// [`finish`](Self::finish).
     ///
     /// # Examples
     ///

@@ -155,9 +155,9 @@ impl<'a> Repeat<'a> {
         self
     }
 
-    /// Writes at most `bytes_per_second` bytes per second [default: no limit; 0 means 1], in bursts
-    /// of at most a tenth of a second's bytes, like
-    /// [`Transfer::rate_limit`](crate::Transfer::rate_limit).
+    /// Writes at most `bytes_per_second` bytes per second [default: no limit; 0 means 1], like
+    /// [`Transfer::rate_limit`](crate::Transfer::rate_limit). A burst is at most the bytes of a tenth
+    /// of a second.
     ///
     /// It rules out no strategy. Choose it for a steady load; without it, the reader alone sets the
     /// pace. A repetition cannot share a [`RateLimiter`](crate::RateLimiter) with transfers.
@@ -183,8 +183,8 @@ impl<'a> Repeat<'a> {
     /// nothing [default: only after steps; at least 1 ms], like
     /// [`Transfer::tick`](crate::Transfer::tick).
     ///
-    /// Choose it for a display that must move, or for a repetition that must stop although nobody
-    /// reads. It rules out no strategy, and costs a `poll(2)` before most calls, also without an
+    /// Choose it for a display that must move, or for a repetition that must stop while its reader
+    /// is idle. It rules out no strategy, and costs a `poll(2)` before most calls, also without an
     /// observer.
     ///
     /// # Examples

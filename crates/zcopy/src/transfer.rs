@@ -196,9 +196,10 @@ impl<'a> Transfer<'a> {
     /// transfer most often reads and writes, and up to 256 KiB it prefers strategies that need no
     /// preparation. A clone shares whole blocks, and another strategy moves the rest; with
     /// [`Reflink::Always`] the limit must be a multiple of the block size, unless both files end
-    /// there. Choose [`record_limit`](Self::record_limit)
-    /// to stop after a number of lines, which allows only read and write, and may read beyond the
-    /// last line.
+    /// there.
+    ///
+    /// Choose [`record_limit`](Self::record_limit) to stop after a number of lines, which allows
+    /// only read and write, and may read beyond the last line.
     ///
     /// A message of a datagram socket is moved whole. One that is longer than the rest of the limit
     /// stays in the socket. The transfer asks for the length of a message before it reads it. If
@@ -384,6 +385,11 @@ impl<'a> Transfer<'a> {
     /// - With a limit, it reads no more than the limit allows, and the rest of the last packet is
     ///   lost. The reader of a pipe cannot see whether it is in packet mode. Without that mode, the
     ///   bytes beyond the limit belong to the next reader.
+    ///
+    /// `splice(2)` and `tee(2)` pass packets on as packets. If the sink is a pipe, its reader loses
+    /// the rest of a packet if it reads less than a whole one (4 KiB). Request
+    /// [`Strategy::Buffered`] if the source may be in packet mode and the reader of the sink does
+    /// not expect that.
     ///
     /// # Examples
     ///

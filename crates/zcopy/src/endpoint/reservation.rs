@@ -6,9 +6,10 @@
 //! a transfer reserves the bytes with one `lseek(fd, n, SEEK_CUR)`. The result is the end of a
 //! range that no other user of the open file gets, and the call passes the offset of that range.
 //!
-//! [`Endpoint::release`] ends a reservation only if nobody else has moved the cursor meanwhile. The
-//! functions whose names begin with `unreserve` move the cursor back by a number of bytes, wherever
-//! it is: they serve the part of a range that lies beyond the end of the file.
+//! [`Endpoint::release`] ends a reservation only if no other process or thread has moved the cursor
+//! meanwhile. [`Endpoint::unreserve`], and the functions that begin with its name, move the cursor
+//! back by a number of bytes, wherever it is: they serve the part of a range that lies beyond the
+//! end of the file.
 
 use std::os::fd::BorrowedFd;
 
@@ -21,7 +22,7 @@ use crate::sys::{Blocking, Errno, Kernel, Result, SeekFrom, read_up_to};
 /// The number of free bytes of a file system that are never reserved.
 const SPARE_SPACE: u64 = 16 << 20;
 
-/// The most bytes of a reservation that are read, if it cannot be given back. One step between
+/// The most bytes of a reservation that are read, if the cursor cannot be moved back over it. One step between
 /// files reserves no more than this, except over a hole.
 pub(crate) const MAX_READ_BACK: u64 = 64 << 20;
 
@@ -179,8 +180,8 @@ impl Endpoint<'_> {
     }
 
     /// Moves the cursor over `len` bytes, which belong to this transfer from then on. They may lie
-    /// beyond the end of a source: the caller must
-    /// [unreserve](Endpoint::unreserve) what a read does not return.
+    /// beyond the end of a source: the caller must [unreserve](Endpoint::unreserve) what a read does
+    /// not return.
     ///
     /// If the file has no cursor that can be moved, reserves nothing, and
     /// [`Endpoint::has_lost_position`] is true from then on.
@@ -235,7 +236,7 @@ impl Endpoint<'_> {
     /// # Kernel notes
     ///
     /// The cursor moves back by `n` wherever others have moved it, because relative moves commute.
-    /// If two readers reserve beyond the end, and both give back what does not exist, the cursor is
+    /// If two readers reserve beyond the end, and both unreserve what does not exist, the cursor is
     /// at the end of the file.
     pub(crate) fn unreserve<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
         let n = n.min(self.reserved);
@@ -275,10 +276,10 @@ impl Endpoint<'_> {
     pub(crate) fn unreserve_after<K: Kernel>(&mut self, kernel: &K, n: u64) -> Result<()> {
         let n = n.min(self.reserved);
         self.advance(n);
-        let given_back = self.unreserve_beyond_eof(kernel);
+        let unreserved = self.unreserve_beyond_eof(kernel);
         self.position = self.position.map(|position| position - n);
         self.reserved += n;
-        given_back
+        unreserved
     }
 
     /// Ends the whole reservation of a source after a read that returned 0, wherever another

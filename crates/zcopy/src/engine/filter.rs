@@ -39,8 +39,8 @@ const MIN_ROOM: usize = 64 << 10;
 pub(crate) struct FilterState {
     input_buffer: Buffer,
     output_buffer: Buffer,
-    /// Whether the filter has asked for more than the pending input. Cleared when
-    /// bytes arrive.
+    /// Whether the filter has asked for more than the pending input. Cleared when bytes
+    /// arrive.
     wants_more: bool,
     /// Whether the caller's pipes may be enlarged.
     pub(crate) may_grow: bool,
@@ -302,8 +302,8 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
     /// Stops the reading thread, and rewinds the source over the bytes that the filter has not
     /// consumed: those that the thread has read, and, if the sink has failed, the pending ones. If
     /// the source cannot be rewound, these bytes stay in the filter state.
-    fn rewind_unseen(&mut self) {
-        let unseen = self
+    fn rewind_unconsumed(&mut self) {
+        let unused = self
             .read_ahead
             .take()
             .map_or_else(Vec::new, ReadAhead::stop);
@@ -318,18 +318,18 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
             source.bytes.min(input_buffer.pending().len() as u64)
         };
         let seen = input_buffer.pending().len() - untouched as usize;
-        source.endpoint.advance(unseen.len() as u64);
-        let is_back = if unseen.is_empty() {
+        source.endpoint.advance(unused.len() as u64);
+        let is_back = if unused.is_empty() {
             let bytes = &input_buffer.pending()[seen..];
             source.endpoint.rewind_over(&self.context.kernel, bytes)
         } else {
-            let n = untouched + unseen.len() as u64;
+            let n = untouched + unused.len() as u64;
             source.endpoint.rewind(&self.context.kernel, n)
         };
         if is_back {
             input_buffer.truncate(seen);
         } else {
-            input_buffer.extend_from_slice(&unseen);
+            input_buffer.extend_from_slice(&unused);
             // The bytes that a failed read had reserved.
             input_buffer.extend_from_slice(&source.endpoint.read_reserved(&self.context.kernel));
         }
@@ -367,7 +367,7 @@ impl<'a, K: Kernel, R: Filter> Engine<'a> for FilterEngine<'a, '_, K, R> {
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
-        self.rewind_unseen();
+        self.rewind_unconsumed();
         self.sink.release(&self.context.kernel);
         let closed = self.sink_reopened.close(&self.context.kernel);
         let failed = outcome.as_ref().err().map(|error| error.cause);

@@ -246,8 +246,8 @@ fn drain<K: Kernel>(
             if hole > 0 {
                 state.records.accepted(state.buffer.consume(hole as usize));
                 // These zeros were read, so they count as moved and towards the rate. The inspector
-                // sees them when more bytes follow, or at the end: a hole at
-                // the end of the file may still fail.
+                // sees them when more bytes follow, or at the end: a hole at the end of the file may
+                // still fail.
                 state.uninspected_zeros += hole;
                 return Ok(Step::Moved(hole));
             }

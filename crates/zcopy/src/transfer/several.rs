@@ -76,7 +76,8 @@ impl<'a> Transfer<'a> {
     ///
     /// The transfer splices the bytes from the source into a private pipe and shares them from
     /// there. Other processes may read from the same source meanwhile: each byte goes to one
-    /// reader.
+    /// reader. Packets of a pipe in packet mode stay packets for sinks that are pipes: see
+    /// [`run`](Self::run).
     ///
     /// # References
     /// - [tee(2)](https://man7.org/linux/man-pages/man2/tee.2.html)

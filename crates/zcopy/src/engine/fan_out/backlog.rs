@@ -63,8 +63,8 @@ impl<'a> Backlog<'a> {
         pending.get(skipped..).unwrap_or_default()
     }
 
-    /// Splices from the source into the empty private pipe. Returns [`Step::Filled`] if
-    /// bytes came.
+    /// Splices from the source into the empty private pipe. Returns [`Step::Filled`] if bytes
+    /// came.
     pub(crate) fn fill_pipe<K: Kernel>(
         &mut self,
         kernel: &K,

@@ -197,12 +197,11 @@ impl<K: Kernel> PairEngine<'_, K> {
             // Reads from a pipe do not fail.
             _ if self.state.source.info.kind == Kind::Pipe => Side::Sink,
             _ => match self.peek() {
-                // Only a read that takes bytes could tell about a file without positions.
-                Err(Errno::SPIPE) => Side::Neither,
-                Err(found) if found == errno => Side::Source,
-                // The source fails for another reason, and the sink may have failed too.
-                Err(_) => Side::Neither,
                 Ok(_) => Side::Sink,
+                Err(found) if found == errno => Side::Source,
+                // The source fails for another reason, and the sink may have failed too; or it is a
+                // file without positions, which only a read that takes bytes could tell about.
+                Err(_) => Side::Neither,
             },
         };
         CallError { side, ..error }

@@ -59,8 +59,8 @@ pub(super) fn end_of_file<K: Kernel>(
     if source.reserved() == 0 {
         return Ok(Step::Eof);
     }
-    let given_back = source.unreserve_all(kernel);
-    given_back.map_err(CallError::of_call("lseek", Side::Source))?;
+    let unreserved = source.unreserve_all(kernel);
+    unreserved.map_err(CallError::of_call("lseek", Side::Source))?;
     Ok(Step::Repeat)
 }
 
