@@ -156,8 +156,8 @@ impl<'a> Repeat<'a> {
     }
 
     /// Writes at most `bytes_per_second` bytes per second [default: no limit; 0 means 1], like
-    /// [`Transfer::rate_limit`](crate::Transfer::rate_limit). A burst is at most the bytes of a tenth
-    /// of a second.
+    /// [`Transfer::rate_limit`](crate::Transfer::rate_limit). A burst is at most the bytes of a
+    /// tenth of a second.
     ///
     /// It rules out no strategy. Choose it for a steady load; without it, the reader alone sets the
     /// pace. A repetition cannot share a [`RateLimiter`](crate::RateLimiter) with transfers.

@@ -22,8 +22,8 @@ use crate::sys::{Blocking, Errno, Kernel, Result, SeekFrom, read_up_to};
 /// The number of free bytes of a file system that are never reserved.
 const SPARE_SPACE: u64 = 16 << 20;
 
-/// The most bytes of a reservation that are read, if the cursor cannot be moved back over it. One step between
-/// files reserves no more than this, except over a hole.
+/// The most bytes of a reservation that are read, if the cursor cannot be moved back over it. One
+/// step between files reserves no more than this, except over a hole.
 pub(crate) const MAX_READ_BACK: u64 = 64 << 20;
 
 impl Endpoint<'_> {
@@ -180,8 +180,8 @@ impl Endpoint<'_> {
     }
 
     /// Moves the cursor over `len` bytes, which belong to this transfer from then on. They may lie
-    /// beyond the end of a source: the caller must [unreserve](Endpoint::unreserve) what a read does
-    /// not return.
+    /// beyond the end of a source: the caller must [unreserve](Endpoint::unreserve) what a read
+    /// does not return.
     ///
     /// If the file has no cursor that can be moved, reserves nothing, and
     /// [`Endpoint::has_lost_position`] is true from then on.

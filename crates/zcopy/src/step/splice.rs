@@ -14,7 +14,7 @@
 //! | `EINTR` | a signal arrived | repeated |
 //! | any other | an error of the end that is not a pipe; between two pipes, of the sink | fails |
 //! | returns 0 between two pipes | the end of the source | the transfer ends |
-//! | returns 0 otherwise | the end, an urgent mark, or the sink accepts nothing | confirmed by a read |
+//! | returns 0 otherwise | the end, an urgent mark, or a sink that is full | confirmed by a read |
 //!
 //! A file in append mode, `/dev/full` and many devices take no splice. `buffered` moves what still
 //! fits below the largest offset. `ESPIPE` cannot occur, because the engine refuses offsets on
