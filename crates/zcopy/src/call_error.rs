@@ -20,6 +20,8 @@ pub(crate) enum Cause {
     /// The source became shorter after a range of the sink was reserved, and the rest of the range
     /// stays a gap.
     Gap,
+    /// The bytes of the source are packets, of which a reader of the sink could lose parts.
+    Packets,
     /// No call was made: the sink's file system is nearly full, so that only read and write are
     /// exact while other processes write too.
     DiskNearlyFull,
@@ -68,6 +70,10 @@ impl Cause {
             Cause::Gap => io::Error::other(
                 "the source was truncated, \
                  and the rest of the range that was reserved for it in the sink remains a gap",
+            ),
+            Cause::Packets => io::Error::other(
+                "the source is a pipe in packet mode, \
+                 and only read and write make a stream of its packets",
             ),
             Cause::DiskNearlyFull => io::Error::other(
                 "the sink's file system is nearly full, so no range of the sink can be reserved",

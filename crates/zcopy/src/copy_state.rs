@@ -28,6 +28,9 @@ pub(crate) struct CopyState<'a> {
     /// Whether the source cannot be spliced into the private pipe, so that a read under a small
     /// limit loses the rest of a packet.
     pub(crate) cannot_splice_packets: bool,
+    /// Whether bytes go from a pipe through the private pipe into a pipe, which must not receive
+    /// packets: its reader may expect a stream.
+    pub(crate) refuses_packets: bool,
     /// The second opening of the source, for reads that `O_DIRECT` forbids.
     pub(crate) source_reopened: Reopened,
     /// The second opening of the sink, for writes that `O_DIRECT` forbids.
@@ -69,6 +72,7 @@ impl<'a> CopyState<'a> {
     /// Returns a state without bytes in flight and without an inspector.
     pub(crate) fn new(source: Endpoint<'a>, sink: Endpoint<'a>) -> Self {
         Self {
+            refuses_packets: source.info.kind == Kind::Pipe && sink.info.kind == Kind::Pipe,
             source,
             sink,
             buffer: Buffer::default(),

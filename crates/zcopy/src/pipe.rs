@@ -39,6 +39,8 @@ pub(crate) struct Pipe {
     pub(crate) is_worth_having: bool,
     /// The bytes that it holds.
     pub(crate) in_flight: u64,
+    /// The pipe in which [`holds_packets`](Self::holds_packets) reads.
+    probe: Option<Probe>,
 }
 
 impl Pipe {
@@ -64,7 +66,7 @@ impl Pipe {
     ///
     /// `EMFILE` or `ENFILE` if there is no free descriptor.
     pub(crate) fn open_of_any_size<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
-        let (reader, writer) = kernel.pipe()?;
+        let (reader, writer) = kernel.pipe(Blocking::MaySleep)?;
         let granted = grow(kernel, writer.as_fd(), wanted);
         let capacity = granted.map_or_else(|| kernel.pipe_capacity(writer.as_fd()), Ok)?;
         Ok(Self {
@@ -73,7 +75,40 @@ impl Pipe {
             capacity: capacity.min(wanted),
             is_worth_having: capacity >= DEFAULT_CAPACITY,
             in_flight: 0,
+            probe: None,
         })
+    }
+
+    /// Returns whether a reader of these bytes could lose some because they are packets. Leaves all
+    /// bytes in the pipe, and counts the calls.
+    ///
+    /// # Errors
+    ///
+    /// The errno of a call, or `ENOBUFS` if the probe has fewer slots than the pipe.
+    pub(crate) fn holds_packets<K: Kernel>(&mut self, kernel: &K, calls: &mut u64) -> Result<bool> {
+        let len = self.in_flight as usize;
+        if len == 1 {
+            // A packet of one byte cannot be divided.
+            return Ok(false);
+        }
+        let pipe = self.reader.as_fd();
+        let probe = match &mut self.probe {
+            Some(probe) => probe,
+            none => none.insert(Probe::open(kernel, self.capacity)?),
+        };
+        let writer = probe.writer.as_fd();
+        *calls += 1;
+        let shared = retried(|| kernel.tee(pipe, writer, len, SpliceFlags::NONBLOCK))?;
+        if shared < len {
+            return Err(Errno::NOBUFS);
+        }
+        // A read ends behind a packet, and discards what it has no room for: here, the last byte.
+        let is_whole = [len - 1, 1].map(|n| {
+            let (reader, room) = (probe.reader.as_fd(), &mut probe.room[..n]);
+            *calls += 1;
+            retried(|| kernel.read(reader, None, room, Blocking::MaySleep)) == Ok(n)
+        });
+        Ok(is_whole != [true; 2])
     }
 
     /// Reads and returns all bytes that the pipe holds.
@@ -94,6 +129,29 @@ impl Pipe {
     }
 }
 
+/// A second pipe, which shares the bytes of a private pipe. Only a read tells packets from a stream:
+/// slots keep the flag of a packet through splice(2) and tee(2).
+#[derive(Debug)]
+struct Probe {
+    reader: OwnedFd,
+    writer: OwnedFd,
+    /// Memory for as many bytes as the private pipe may hold.
+    room: Vec<u8>,
+}
+
+impl Probe {
+    fn open<K: Kernel>(kernel: &K, capacity: usize) -> Result<Self> {
+        let (reader, writer) = kernel.pipe(Blocking::Nonblocking)?;
+        grow(kernel, writer.as_fd(), capacity);
+        let room = vec![0; capacity];
+        Ok(Self {
+            reader,
+            writer,
+            room,
+        })
+    }
+}
+
 /// Returns what a read of one byte from a pipe would return, and takes no byte: 1 if the pipe holds
 /// bytes, 0 if it has ended.
 ///
@@ -105,7 +163,7 @@ impl Pipe {
 /// `EAGAIN` if the pipe is empty and has a writer. On any other errno the state of the pipe is
 /// unknown.
 pub(crate) fn peek<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>) -> Result<usize> {
-    let (_reader, writer) = kernel.pipe()?;
+    let (_reader, writer) = kernel.pipe(Blocking::MaySleep)?;
     retried(|| kernel.tee(pipe, writer.as_fd(), 1, SpliceFlags::NONBLOCK))
 }
 

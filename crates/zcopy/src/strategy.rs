@@ -44,10 +44,11 @@ pub enum Strategy {
     /// `sendfile(2)`: moves bytes from a file or device to a pipe, a socket or a character device.
     Sendfile,
     /// `splice(2)`: moves pages from or to a pipe. It serves pairs of which at least one end is a
-    /// pipe.
+    /// pipe. Between two pipes a packet stays a packet (`pipe2(O_DIRECT)`), so that a reader of the
+    /// sink may lose a part of it; the plan uses [`SplicePipe`](Self::SplicePipe) there.
     Splice,
     /// `splice(2)` twice: moves pages from the source to a private pipe, and from there to the
-    /// sink.
+    /// sink. Between two pipes it refuses packets, which read and write turn into a stream.
     SplicePipe,
     /// `read(2)` and `write(2)`: copies through a [buffer](crate::Transfer::buffer_size), by
     /// default of 256 KiB. It serves every pair.

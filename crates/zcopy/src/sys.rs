@@ -19,6 +19,7 @@ use rustix::io::{IoSlice, IoSliceMut, ReadWriteFlags};
 use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags};
+use rustix::pipe::PipeFlags;
 
 use crate::side::Side;
 
@@ -246,8 +247,12 @@ impl Kernel for Linux {
         unsafe { ioctl(sink, Setter::<FICLONERANGE, FileCloneRange>::new(range)) }
     }
 
-    fn pipe(&self) -> Result<(OwnedFd, OwnedFd)> {
-        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+    fn pipe(&self, blocking: Blocking) -> Result<(OwnedFd, OwnedFd)> {
+        let mode = match blocking {
+            Blocking::MaySleep => PipeFlags::empty(),
+            Blocking::Nonblocking => PipeFlags::NONBLOCK,
+        };
+        rustix::pipe::pipe_with(PipeFlags::CLOEXEC | mode)
     }
 
     fn pipe_capacity(&self, fd: BorrowedFd<'_>) -> Result<usize> {

@@ -386,10 +386,11 @@ impl<'a> Transfer<'a> {
     ///   lost. The reader of a pipe cannot see whether it is in packet mode. Without that mode, the
     ///   bytes beyond the limit belong to the next reader.
     ///
-    /// `splice(2)` and `tee(2)` pass packets on as packets. If the sink is a pipe, its reader loses
-    /// the rest of a packet if it reads less than a whole one (4 KiB). Request
-    /// [`Strategy::Buffered`] if the source may be in packet mode and the reader of the sink does
-    /// not expect that.
+    /// `splice(2)` and `tee(2)` pass packets on as packets, which the reader of a sink does not
+    /// expect: it loses the rest of a packet if it reads less than a whole one (4 KiB). If source
+    /// and sink are pipes, the transfer therefore looks for packets before it passes pages on, and
+    /// reads and writes once it has found one. Only a requested [`Strategy::Splice`] passes packets
+    /// on.
     ///
     /// # Examples
     ///

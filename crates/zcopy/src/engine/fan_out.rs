@@ -95,6 +95,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             _ => Storage::Buffer,
         };
         let from = source.info;
+        let has_pipe = sinks.iter().any(|sink| sink.info.kind == Kind::Pipe);
         let sink_states: Vec<_> = sinks
             .into_iter()
             .zip(plan.sink_candidates())
@@ -116,7 +117,10 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             source_drop_window: DropWindow::new(&source, options.cache),
             backlog: Backlog {
                 storage,
-                state: CopyState::new(source, written_to).with_sizes(&options),
+                state: CopyState {
+                    refuses_packets: from.kind == Kind::Pipe && has_pipe,
+                    ..CopyState::new(source, written_to).with_sizes(&options)
+                },
                 pipe_position: 0,
                 surplus: Vec::new(),
             },

@@ -214,7 +214,12 @@ pub(crate) fn source_specs() -> impl Strategy<Value = SourceSpec> {
         1 => prop::collection::btree_set(0..400_000_u64, 1..4)
             .prop_map(|urgent_marks| urgent_marks.into_iter().collect()),
     ];
-    let pages = (prop::bool::weighted(0.3), prop::bool::weighted(0.3));
+    let packets_from = prop_oneof![1 => Just(0), 1 => 0..200_000_u64];
+    let pages = (
+        prop::bool::weighted(0.3),
+        packets_from,
+        prop::bool::weighted(0.3),
+    );
     let peers = (chunks(), delays(), timeouts(), urgent_marks, pages);
     let direct = prop::bool::weighted(0.15);
     let place = (starts, any::<bool>(), any::<bool>(), direct);
@@ -227,7 +232,8 @@ pub(crate) fn source_specs() -> impl Strategy<Value = SourceSpec> {
             (zeros, is_sparse, claimed_size, magic),
             peer,
         )| {
-            let (chunks, delays, timeout, urgent_marks, (is_packet, sends_pages)) = peer;
+            let (chunks, delays, timeout, urgent_marks, (is_packet, packets_from, sends_pages)) =
+                peer;
             let is_nonblocking = is_nonblocking && !matches!(kind, File | Block | Device);
             SourceSpec {
                 kind,
@@ -241,6 +247,7 @@ pub(crate) fn source_specs() -> impl Strategy<Value = SourceSpec> {
                 claimed_size,
                 magic,
                 is_packet: is_packet && kind == Kind::Pipe,
+                packets_from,
                 sends_pages,
                 urgent_marks,
                 chunks,

@@ -18,6 +18,10 @@ pub(crate) struct Channel {
     pub(crate) is_terminal: bool,
     /// Whether each write makes packets (`O_DIRECT` of a pipe).
     pub(crate) is_packet: bool,
+    /// The number of bytes that a writing peer sends as a stream before it sets `O_DIRECT`.
+    pub(crate) packets_from: u64,
+    /// Whether a reading peer has room for every packet.
+    pub(crate) expects_packets: bool,
     /// The positions before which the peer of a TCP socket sends an urgent byte.
     pub(crate) urgent_marks: VecDeque<u64>,
     /// The file whose pages a writing peer sends [default: it sends copies].
@@ -89,6 +93,8 @@ impl Channel {
             is_stream,
             is_terminal: false,
             is_packet: false,
+            packets_from: 0,
+            expects_packets: false,
             urgent_marks: VecDeque::new(),
             pages_of: None,
             n_sent: 0,
@@ -206,7 +212,8 @@ impl Channel {
 
     /// Adds the pages of a `splice(2)` or `tee(2)`.
     pub(crate) fn share(&mut self, parts: Vec<Part>) {
-        for part in parts {
+        for mut part in parts {
+            part.is_packet &= !self.is_stream;
             if part.page.is_some() {
                 self.shared_page_bytes += part.bytes.len() as u64;
             }
@@ -257,8 +264,9 @@ impl Channel {
                     page,
                     ..Part::copied(take_front(rest, n))
                 };
+                let was_sent = self.n_sent;
                 self.n_sent += n as u64;
-                if self.is_packet {
+                if self.is_packet && was_sent >= self.packets_from {
                     self.queue.push_packets(&part);
                 } else {
                     self.queue.push(part);
@@ -274,8 +282,12 @@ impl Channel {
             }
             Peer::Reads { taken, chunks } => {
                 let n = chunks.pop_front().unwrap_or(usize::MAX).max(1);
-                let n = n.min(self.queue.len());
-                taken.append(&mut joined(&self.queue.take(n)));
+                let mut read = if self.expects_packets {
+                    joined(&self.queue.take(n))
+                } else {
+                    self.queue.read(n).bytes
+                };
+                taken.append(&mut read);
             }
         }
     }

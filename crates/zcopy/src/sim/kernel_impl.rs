@@ -266,7 +266,7 @@ impl Kernel for &SimKernel {
         state.log_call(Call::CloneRange, answer, |()| 0)
     }
 
-    fn pipe(&self) -> Result<(OwnedFd, OwnedFd)> {
+    fn pipe(&self, blocking: Blocking) -> Result<(OwnedFd, OwnedFd)> {
         let mut state = self.state.borrow_mut();
         if let Err(errno) = state.inject(Call::Pipe, 1, &[], false) {
             return state
@@ -275,9 +275,13 @@ impl Kernel for &SimKernel {
         }
         let capacity = state.pipe_capacity;
         let pipe = Channel::new(capacity, false, Peer::None);
-        let reader = state.open(Object::Channel(pipe), OFlags::RDONLY, Side::Neither);
+        let mode = match blocking {
+            Blocking::MaySleep => OFlags::empty(),
+            Blocking::Nonblocking => OFlags::NONBLOCK,
+        };
+        let reader = state.open(Object::Channel(pipe), OFlags::RDONLY | mode, Side::Neither);
         let object = state.descriptor(reader.as_raw_fd()).object;
-        let writer = state.name(object, OFlags::WRONLY, Side::Neither);
+        let writer = state.name(object, OFlags::WRONLY | mode, Side::Neither);
         let _ = state.log_call(Call::Pipe, Ok(()), |()| 0);
         Ok((reader, writer))
     }

@@ -58,6 +58,8 @@ pub(crate) struct SourceSpec {
     pub(crate) magic: u64,
     /// Whether a pipe holds packets.
     pub(crate) is_packet: bool,
+    /// The number of bytes that come as a stream before them.
+    pub(crate) packets_from: u64,
     /// Whether the peer of a pipe or socket sends pages of a file, as `splice(2)` does.
     pub(crate) sends_pages: bool,
     /// The positions before which the peer of a stream socket sends an urgent byte, in ascending
@@ -194,6 +196,7 @@ impl SourceSpec {
                 let mut channel = Channel::new(64 << 10, is_stream, peer);
                 channel.timing.delays = millis(&self.delays);
                 channel.is_packet = self.is_packet && !is_stream;
+                channel.packets_from = self.packets_from;
                 if is_stream {
                     channel.urgent_marks = self.urgent_marks.iter().copied().collect();
                     channel.timing.timeout = self.timeout.map(Duration::from_millis);
@@ -280,6 +283,7 @@ impl SinkSpec {
                 let mut channel = Channel::new(self.capacity, is_stream, peer);
                 channel.timing.delays = millis(&self.delays);
                 channel.is_packet = self.is_packet && !is_stream;
+                channel.expects_packets = channel.is_packet;
                 channel.fails_after = faults.sink.map(|(at, errno)| match errno {
                     _ if !is_stream => (at, Errno::PIPE),
                     Errno::NOSPC | Errno::IO => (at, Errno::PIPE),
@@ -320,8 +324,13 @@ impl Scenario {
                 false,
             ),
         );
+        let mut object = to.object(from, &self.faults);
+        if let Object::Channel(pipe) = &mut object {
+            // A splice that the caller requests passes packets on.
+            pipe.expects_packets |= self.options.strategy == Some(Strategy::Splice);
+        }
         let sink = kernel.sink(
-            to.object(from, &self.faults),
+            object,
             flags(
                 to.is_nonblocking,
                 to.is_direct || to.is_packet && to.kind == Kind::Pipe,

@@ -122,7 +122,7 @@ fn a_splice_splits_packets_and_a_read_destroys_what_has_no_room() {
         packets.advance_peer();
     }
     let source = kernel.source(Object::Channel(packets), OFlags::DIRECT);
-    let (reader, writer) = kernel.pipe().unwrap();
+    let (reader, writer) = kernel.pipe(Blocking::MaySleep).unwrap();
     assert_eq!(splice(kernel, &source, &writer, 50), Ok(50));
     assert_eq!(splice(kernel, &source, &writer, 100), Ok(100));
     assert_eq!(read(kernel, &reader, 10).len(), 10);
@@ -143,7 +143,7 @@ fn a_splice_stops_at_an_urgent_byte_and_a_read_goes_past_it() {
         socket.urgent_marks.push_back(1000);
         socket.advance_peer();
         let source = kernel.source(Object::Channel(socket), mode);
-        let (_reader, writer) = kernel.pipe().unwrap();
+        let (_reader, writer) = kernel.pipe(Blocking::MaySleep).unwrap();
         assert_eq!(splice(kernel, &source, &writer, 65536), Ok(1000));
         assert_eq!(splice(kernel, &source, &writer, 65536), at_mark);
         assert_eq!(splice(kernel, &source, &writer, 65536), at_mark);
@@ -166,8 +166,8 @@ fn a_read_stops_before_an_urgent_byte_too() {
 fn pages_of_a_file_change_until_they_are_copied_out() {
     let kernel = &SimKernel::default();
     let source = kernel.source(Object::file(&patterned(100)), OFlags::empty());
-    let (reader, writer) = kernel.pipe().unwrap();
-    let (other_reader, other_writer) = kernel.pipe().unwrap();
+    let (reader, writer) = kernel.pipe(Blocking::MaySleep).unwrap();
+    let (other_reader, other_writer) = kernel.pipe(Blocking::MaySleep).unwrap();
     assert_eq!(splice(kernel, &source, &writer, 100), Ok(100));
     let teed = kernel.tee(reader.as_fd(), other_writer.as_fd(), 100, BLOCKING);
     assert_eq!(teed, Ok(100));
@@ -189,7 +189,7 @@ fn pages_that_were_cut_off_or_punched_belong_to_the_file_no_more() {
     for action in [Action::Truncate(0), Action::Punch(0, 100)] {
         let kernel = &SimKernel::default();
         let source = kernel.source(Object::file(&patterned(100)), OFlags::empty());
-        let (reader, writer) = kernel.pipe().unwrap();
+        let (reader, writer) = kernel.pipe(Blocking::MaySleep).unwrap();
         assert_eq!(splice(kernel, &source, &writer, 100), Ok(100));
         for action in [action, Action::Extend(100), Action::WriteAt(0, 9)] {
             let target = Target::Source(0);

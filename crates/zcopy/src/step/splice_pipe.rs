@@ -17,6 +17,8 @@
 //! | a fill returns 0 | the end of a pipe | the transfer ends |
 //! | a fill returns 0 | the end of another source, or an urgent mark | confirmed by a read |
 //! | a drain returns 0 | the sink accepts nothing from a pipe that holds bytes | refused |
+//! | any errno of the search for packets | no descriptor, or seccomp | refused |
+//! | packets were found, and a sink is a pipe | its reader expects a stream | refused |
 //!
 //! A file in append mode, `/dev/full`, `/dev/null` as a source, and many devices take no splice.
 //! After a refusal the bytes in flight stay in the pipe, and `buffered` reads them from there: its
@@ -32,6 +34,8 @@
 //! - Neither call can sleep on the private pipe. `SPLICE_F_NONBLOCK` concerns the caller's ends
 //!   only if they are pipes. A socket or terminal obeys its own `O_NONBLOCK`, and the engine polls
 //!   it before the call.
+//! - A packet of a pipe stays a packet in the private pipe. A fill for a sink that is a pipe
+//!   therefore ends with a search for packets ([`Pipe::holds_packets`]).
 //! - Linux gives a user above `/proc/sys/fs/pipe-user-pages-soft` pipes of one or two pages.
 //!   Through less than 64 KiB, read and write are faster.
 //!
@@ -68,16 +72,25 @@ pub(super) fn step<K: Kernel>(
 }
 
 /// Splices from the source into the empty private pipe, which it opens first if necessary. Returns
-/// [`Step::Filled`] if bytes arrived.
+/// [`Step::Filled`] if bytes arrived, and [`Step::Unsupported`] if they must not leave the pipe by a
+/// splice.
 pub(crate) fn fill<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
-    match state.take_pipe(kernel) {
-        Ok(pipe) => fill_pipe(kernel, state, budget, pipe),
-        Err(errno) => Ok(Step::Unsupported(errno.into())),
+    let step = match state.take_pipe(kernel) {
+        Ok(pipe) => fill_pipe(kernel, state, budget, pipe)?,
+        Err(errno) => Step::Unsupported(errno.into()),
+    };
+    if let (Step::Filled, true, Some(pipe)) = (step, state.refuses_packets, &mut state.pipe) {
+        return Ok(match pipe.holds_packets(kernel, &mut state.calls) {
+            Ok(false) => step,
+            Ok(true) => Step::Unsupported(Cause::Packets),
+            Err(errno) => Step::Unsupported(errno.into()),
+        });
     }
+    Ok(step)
 }
 
 /// Splices from the source into this empty pipe, which becomes the private pipe. Returns like

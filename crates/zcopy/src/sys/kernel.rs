@@ -190,8 +190,8 @@ pub(crate) trait Kernel {
 
     // Pipes.
 
-    /// Opens a pipe, reader first, in blocking mode: `pipe2(O_CLOEXEC)`.
-    fn pipe(&self) -> Result<(OwnedFd, OwnedFd)>;
+    /// Opens a pipe, reader first, both ends in this mode: `pipe2(O_CLOEXEC)`.
+    fn pipe(&self, blocking: Blocking) -> Result<(OwnedFd, OwnedFd)>;
     /// Returns the capacity of the pipe in bytes: `fcntl(F_GETPIPE_SZ)`.
     fn pipe_capacity(&self, fd: BorrowedFd<'_>) -> Result<usize>;
     /// Requests a capacity and returns the new one, both in bytes: `fcntl(F_SETPIPE_SZ)`.

@@ -110,7 +110,7 @@ fn the_plan_says_what_a_private_pipe_gains_for_each_pair() {
         ),
         (
             Transfer::new(&reader, &writer),
-            measured("2 to 7 times the speed of read and write"),
+            measured("1.5 to 4 times the speed of read and write"),
         ),
         (
             Transfer::new(&stream, &sink),

@@ -10,6 +10,7 @@ mod fallback;
 mod file_size_limit;
 mod full_disk;
 mod never_ready;
+mod packets;
 mod page_sharing;
 mod same_outcome;
 mod step_length;

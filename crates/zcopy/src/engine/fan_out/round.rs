@@ -90,6 +90,16 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 self.read_past_mark()
             }
             Step::Eof if source.kind != Kind::Pipe => self.confirm_end(),
+            // The bytes are in the private pipe, from which a read takes them.
+            Step::Unsupported(cause) if self.backlog.state.in_pipe() > 0 => {
+                self.round_end = Some(self.backlog.consumed());
+                for index in 0..self.sinks.len() {
+                    if self.sinks[index].is_live() {
+                        self.serve_by_writing(index, cause)?;
+                    }
+                }
+                Ok(Flow::Continue)
+            }
             Step::Unsupported(cause) => self.give_up_tee(Some(cause)),
             step => self.source_step(step),
         }

@@ -146,14 +146,15 @@ fn without_descriptors_for_pipes_sinks_are_written_to() {
     let bytes = pattern(LEN);
     // One private pipe holds the bytes of the source, and the first socket needs a second one.
     // Without it this socket is written to; the last socket can then not consume the bytes, and
-    // would need a pipe too.
+    // would need a pipe too. Packets of a pipe are looked for in one more pipe.
     let expected = [
         (SourceKind::Memfd, 0, [Strategy::Buffered; 4]),
         (SourceKind::Memfd, 1, ALTERNATING),
         (SourceKind::Memfd, 2, SHARED),
         (SourceKind::Pipe, 0, [Strategy::Buffered; 4]),
-        (SourceKind::Pipe, 1, ALTERNATING),
-        (SourceKind::Pipe, 2, SHARED),
+        (SourceKind::Pipe, 1, [Strategy::Buffered; 4]),
+        (SourceKind::Pipe, 2, ALTERNATING),
+        (SourceKind::Pipe, 3, SHARED),
     ];
     for (from, n_pipes, expected) in expected {
         let what = format!("{from:?} and {n_pipes} pipes");

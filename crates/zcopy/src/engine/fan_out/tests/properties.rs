@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::scenario::{Several, SinkCase, scenarios};
+use super::scenario::{Several, SinkCase, scenarios, scenarios_with};
 use crate::context::MAX_TIMES_BLOCKED;
 use crate::error::Error;
 use crate::options::OnSinkError;
@@ -31,6 +31,18 @@ const CASES: u32 = 1000;
 #[test]
 fn every_sink_holds_a_prefix_and_what_some_lack_is_handed_back_once_and_in_order() {
     holds_for_all(scenarios(), CASES, check);
+}
+
+#[test]
+fn no_reader_loses_a_part_of_a_packet() {
+    let scenarios = scenarios_with(|scenario| {
+        let source = &mut scenario.source;
+        (source.kind, source.is_packet, source.len) = (Kind::Pipe, true, source.len + 100_000);
+        let sink = &mut scenario.sinks[0].end;
+        (sink.kind, sink.is_packet, sink.chunks) = (Kind::Pipe, false, vec![1000; 1000]);
+        (scenario.options.inspected, scenario.options.limit) = (false, None);
+    });
+    holds_for_all(scenarios, CASES, check);
 }
 
 /// What the callbacks of a run have received.
@@ -104,7 +116,10 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
     // Once no pipe is shared any more, that of the backlog is closed; another one removes parts of
     // packets from the source.
     let may_read_parts = scenario.source.kind == Kind::Pipe && kernel.has_refused_a_splice();
-    let more = [may_lack_writer, may_read_parts].map(usize::from);
+    // Packets are looked for in a pipe of their own.
+    let mut kinds = scenario.sinks.iter().map(|sink| sink.end.kind);
+    let may_pass_packets = scenario.source.kind == Kind::Pipe && kinds.any(|it| it == Kind::Pipe);
+    let more = [may_lack_writer, may_read_parts, may_pass_packets].map(usize::from);
     let n_allowed = sinks.len() + 1 + more.iter().sum::<usize>();
     prop_assert!(n_opened <= n_allowed, "{} pipes", n_opened);
     Ok(())

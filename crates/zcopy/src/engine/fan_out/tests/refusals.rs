@@ -43,8 +43,13 @@ fn a_short_tee_on_one_of_three_sinks_duplicates_nothing() {
                 kernel.inject(Call::Tee, &[Injection::Short(n)]);
                 let report = by_the_plan(&kernel, &source, &sinks);
                 assert_eq!(report.bytes(), LONG as u64);
-                let expected = [Strategy::Tee, Strategy::Tee, Strategy::Splice];
-                assert_eq!(ways(&report), expected);
+                // The first tee of each round of a pipe looks for packets, and has to see all bytes.
+                let expected = if !is_stream && nth % 3 == 0 {
+                    [Strategy::Buffered; 3]
+                } else {
+                    [Strategy::Tee, Strategy::Tee, Strategy::Splice]
+                };
+                assert_eq!(ways(&report), expected, "{is_stream}, {nth}, {n}");
                 assert_all_have_all(&kernel, &sinks, &format!("{is_stream}, {nth}, {n}"));
             }
         }
@@ -138,8 +143,9 @@ fn a_sink_without_a_private_pipe_is_written_to_and_the_others_are_not() {
         let kernel = SimKernel::default();
         let source = source(&kernel, false);
         let sinks = [pipe(&kernel), file(&kernel), file(&kernel)];
-        // The pipe of the backlog is opened first.
-        kernel.inject(Call::Pipe, &[Injection::Normal, Injection::Fails(errno)]);
+        // The pipe of the backlog and the one that finds packets are opened first.
+        kernel.inject(Call::Pipe, &[Injection::Normal; 2]);
+        kernel.inject(Call::Pipe, &[Injection::Fails(errno)]);
         let report = by_the_plan(&kernel, &source, &sinks);
         assert_all_have_all(&kernel, &sinks, &report.to_string());
         assert_eq!(ways(&report)[0], Strategy::Tee, "{report}");
@@ -148,15 +154,17 @@ fn a_sink_without_a_private_pipe_is_written_to_and_the_others_are_not() {
     }
 }
 
-/// The pipe of the backlog is opened first, and that of the only reader second.
+/// The pipe of the backlog is opened first, the one that finds packets second, and that of the only
+/// reader third.
 #[test]
 fn a_lone_reader_without_a_pipe_of_its_own_is_tee_d_into() {
     use Strategy::{Buffered, Splice, SplicePipe, Tee};
     for (nth, expected) in [
         // Bytes are not shared from the source itself, from which other processes may remove bytes.
         (0, [Buffered, Buffered]),
-        (1, [Tee, Splice]),
-        (2, [SplicePipe, Splice]),
+        (1, [Buffered, Buffered]),
+        (2, [Tee, Splice]),
+        (3, [SplicePipe, Splice]),
     ] {
         let kernel = SimKernel::default();
         let source = source(&kernel, false);

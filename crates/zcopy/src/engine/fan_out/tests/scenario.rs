@@ -46,6 +46,13 @@ pub(super) struct SinkCase {
 
 /// Generates every kind of fan-out that the simulated kernel supports.
 pub(super) fn scenarios() -> impl prop::strategy::Strategy<Value = Several> {
+    scenarios_with(|_| {})
+}
+
+/// The same, but each one is changed by `adapt`.
+pub(super) fn scenarios_with(
+    adapt: fn(&mut Several),
+) -> impl prop::strategy::Strategy<Value = Several> {
     let strategies = prop_oneof![
         4 => Just(None),
         1 => Just(Some(Strategy::Tee)),
@@ -55,7 +62,7 @@ pub(super) fn scenarios() -> impl prop::strategy::Strategy<Value = Several> {
     let switches = (strategies, prop::bool::weighted(0.2));
     let faults = (faults(), interferences(Features::ALL, 6));
     (source_specs(), sinks, scenario_options(), switches, faults).prop_map(
-        |(source, sinks, options, (strategy, watches), (faults, interferences))| {
+        move |(source, sinks, options, (strategy, watches), (faults, interferences))| {
             let mut scenario = Several {
                 source,
                 sinks,
@@ -65,6 +72,7 @@ pub(super) fn scenarios() -> impl prop::strategy::Strategy<Value = Several> {
                 faults,
                 interferences,
             };
+            adapt(&mut scenario);
             if scenario.source.kind == Kind::Device {
                 // The device has no end.
                 let len = scenario.source.len as u64;

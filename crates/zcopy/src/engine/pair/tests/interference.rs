@@ -270,6 +270,23 @@ fn no_packet_loses_its_rest() {
 }
 
 #[test]
+fn no_reader_of_a_sink_loses_a_part_of_a_packet() {
+    let features = Features {
+        packets: true,
+        ..Features::NONE
+    };
+    run(features, |scenario| {
+        let source = &mut scenario.source;
+        (source.kind, source.is_packet) = (Kind::Pipe, true);
+        (source.len, source.packets_from) = (source.len + 200_000, source.packets_from + 130_000);
+        source.chunks.clear();
+        let sink = &mut scenario.sink;
+        (sink.kind, sink.is_packet, sink.chunks) = (Kind::Pipe, false, vec![1000; 1000]);
+        scenario.options.limit = None;
+    });
+}
+
+#[test]
 fn an_urgent_byte_does_not_end_a_transfer() {
     let features = Features {
         urgent: true,

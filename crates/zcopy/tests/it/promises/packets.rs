@@ -1,0 +1,170 @@
+//! Promise 9 for the reader of a pipe that receives what another process wrote as packets: it reads
+//! a stream, however short its reads are.
+//!
+//! A writer may set `O_DIRECT` on its pipe from the start or after any number of bytes, and no other
+//! process sees it. `splice(2)` and `tee(2)` keep the flag of each packet.
+
+use std::os::fd::OwnedFd;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use zcopy::{OnSinkError, Report, Strategy, Transfer};
+
+use crate::concurrency::bounded;
+use crate::endpoints::{null, pipe};
+use crate::files::{appending, assert_same, contents, file, pattern, read_to_end, write_all};
+use crate::refused::allowed;
+
+/// Shorter than each packet.
+const READ: usize = 1000;
+
+/// The number of bytes that each writer writes as packets.
+const PACKETS: usize = 300_000;
+
+/// The number of bytes that come as a stream before the packets: none; less than a warm-up; more
+/// than the warm-up and a full private pipe; an odd number of bytes, so that the packets begin
+/// within a page.
+const STREAMS: [usize; 4] = [0, 70_000, 3 << 20, (2 << 20) + 4321];
+
+/// Returns the reader of a pipe, and its writer's thread, which sets `O_DIRECT` behind `n_stream`
+/// bytes of `bytes`.
+fn writer(bytes: &[u8], n_stream: usize) -> (OwnedFd, JoinHandle<()>) {
+    let (reader, writer) = pipe();
+    let bytes = bytes.to_vec();
+    let thread = thread::spawn(move || {
+        let (stream, packets) = bytes.split_at(n_stream);
+        assert!(write_all(&writer, stream));
+        rustix::fs::fcntl_setfl(&writer, OFlags::DIRECT).unwrap();
+        for packet in packets.chunks(3000) {
+            assert_eq!(rustix::io::write(&writer, packet), Ok(packet.len()));
+        }
+    });
+    (reader, thread)
+}
+
+/// Returns the writer of a pipe, and its reader's thread, which makes short reads.
+fn reader() -> (OwnedFd, JoinHandle<Vec<u8>>) {
+    let (reader, writer) = pipe();
+    let thread = thread::spawn(move || {
+        let (mut bytes, mut room) = (Vec::new(), [0; READ]);
+        loop {
+            match rustix::io::read(&reader, &mut room).unwrap() {
+                0 => return bytes,
+                n => bytes.extend_from_slice(&room[..n]),
+            }
+        }
+    });
+    (writer, thread)
+}
+
+/// Runs a transfer into pipes and other sinks, and asserts that each pipe's reader reads all bytes.
+#[track_caller]
+fn assert_stream(
+    n_stream: usize,
+    n_pipes: usize,
+    others: &[OwnedFd],
+    what: &str,
+    configure: impl for<'a> Fn(Transfer<'a>) -> Transfer<'a>,
+) -> Report {
+    let bytes = pattern(n_stream + PACKETS);
+    let (source, writer) = writer(&bytes, n_stream);
+    let (pipes, readers): (Vec<_>, Vec<_>) = (0..n_pipes).map(|_| reader()).unzip();
+    let more = pipes[1..].iter().chain(others);
+    let transfer = more.fold(Transfer::new(&source, &pipes[0]), Transfer::also_to);
+    let report = configure(transfer).run().unwrap();
+    drop(pipes);
+    writer.join().unwrap();
+    let what = format!("{what}, packets from byte {n_stream} on: {report}");
+    for reader in readers {
+        assert_same(&reader.join().unwrap(), &bytes, &what);
+    }
+    report
+}
+
+#[test]
+fn one_pipe_receives_a_stream() {
+    bounded(|| {
+        for n_stream in STREAMS {
+            let assert = |what: &str, configure: &dyn for<'a> Fn(Transfer<'a>) -> Transfer<'a>| {
+                assert_stream(n_stream, 1, &[], what, configure)
+            };
+            let report = assert("no option", &|transfer| transfer);
+            let mut attempts = report.attempts().iter();
+            assert!(
+                attempts.all(|it| it.strategy() == Strategy::Buffered || it.error().is_some()),
+                "{report}"
+            );
+            assert("grown pipes", &|transfer| transfer.grow_pipes(true));
+            assert("a small buffer", &|transfer| transfer.buffer_size(70_000));
+            assert("a limit", &|transfer| {
+                transfer.limit((n_stream + PACKETS) as u64)
+            });
+            assert("a tick", &|transfer| {
+                transfer.tick(Duration::from_secs(3600))
+            });
+            assert("a rate", &|transfer| transfer.rate_limit(1 << 30));
+        }
+    });
+}
+
+#[test]
+fn pipes_among_several_sinks_receive_a_stream() {
+    bounded(|| {
+        for n_stream in STREAMS {
+            for n_pipes in [1, 2] {
+                let written = || OwnedFd::from(file(b""));
+                let other_sinks = [
+                    vec![null()],
+                    vec![written()],
+                    vec![appending(&written())],
+                    vec![null(), written(), written()],
+                ];
+                for others in &other_sinks {
+                    let what = format!("{n_pipes} pipes and {} others", others.len());
+                    assert_stream(n_stream, n_pipes, others, &what, |transfer| transfer);
+                    assert_stream(n_stream, n_pipes, others, &what, |transfer| {
+                        transfer.grow_pipes(true)
+                    });
+                }
+            }
+            assert_stream(n_stream, 2, &[], "two pipes", |transfer| transfer);
+            assert_stream(n_stream, 1, &[], "one pipe that may go", |transfer| {
+                transfer.on_sink_error(OnSinkError::Detach)
+            });
+        }
+    });
+}
+
+/// The bytes that were taken out of the source are handed back.
+#[test]
+fn a_requested_strategy_that_meets_packets_fails_and_loses_nothing() {
+    bounded(|| {
+        for strategy in allowed([Strategy::SplicePipe, Strategy::Tee]) {
+            for n_stream in STREAMS {
+                let bytes = pattern(n_stream + PACKETS);
+                let (source, writer) = writer(&bytes, n_stream);
+                let (sink, reader) = reader();
+                let other = file(b"");
+                let mut transfer = Transfer::new(&source, &sink).strategy(strategy);
+                if strategy == Strategy::Tee {
+                    transfer = transfer.also_to(&other);
+                }
+                let error = transfer.run().unwrap_err();
+                let what = format!("{strategy}, {n_stream}: {error:#}");
+                assert!(error.is_unsuitable(), "{what}");
+                assert!(what.contains("packet"), "{what}");
+                drop(sink);
+                let arrived = reader.join().unwrap();
+                assert_eq!(arrived.len() as u64, error.bytes(), "{what}");
+                if strategy == Strategy::Tee {
+                    assert_same(&contents(&other), &arrived, &what);
+                }
+                let rest = read_to_end(&source);
+                let all = [&arrived, error.undelivered(), &rest].concat();
+                assert_same(&all, &bytes, &what);
+                writer.join().unwrap();
+            }
+        }
+    });
+}
