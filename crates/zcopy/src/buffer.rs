@@ -109,22 +109,26 @@ impl Buffer {
             capacity if capacity < len => self.max_capacity,
             _ => return,
         };
+        self.reallocate(capacity, alignment);
+    }
+
+    /// Allocates memory for `len` bytes, rounded up to a page, if there is less. This may be more
+    /// than [`max_capacity`](Self::max_capacity). Keeps the pending bytes.
+    pub(crate) fn reserve_exactly(&mut self, len: usize, alignment: Alignment) {
+        if self.capacity < len {
+            self.reallocate(len.next_multiple_of(ALIGNMENT), alignment);
+        }
+    }
+
+    /// Replaces the memory, and keeps the pending bytes. Frees the old memory first, so that there
+    /// are never two large allocations.
+    fn reallocate(&mut self, capacity: usize, alignment: Alignment) {
         let pending = self.take_pending();
         self.allocate(capacity, alignment);
         self.extend_from_slice(&pending);
     }
 
-    /// Allocates memory for `len` bytes, rounded up to a page, if there is less. No bytes may be
-    /// pending.
-    pub(crate) fn reserve_exactly(&mut self, len: usize) {
-        if self.capacity < len {
-            let capacity = len.next_multiple_of(ALIGNMENT).min(self.max_capacity);
-            self.allocate(capacity, Alignment::CacheLine);
-        }
-    }
-
-    /// Replaces the memory. Frees the old memory first, so that there is never more than one
-    /// allocation.
+    /// Replaces the memory, and forgets the pending bytes.
     fn allocate(&mut self, capacity: usize, alignment: Alignment) {
         let alignment = alignment as usize;
         self.bytes = Vec::new();
@@ -188,9 +192,10 @@ impl Buffer {
         self.pending.end = end;
     }
 
-    /// Returns whether the buffer holds the most bytes that it may hold.
+    /// Returns whether the buffer holds the most bytes that it may hold: a larger capacity is not
+    /// allocated.
     pub(crate) fn is_full(&self) -> bool {
-        self.pending.len() == self.capacity && self.capacity == self.max_capacity
+        self.pending.len() == self.capacity && self.capacity >= self.max_capacity
     }
 
     /// Returns whether the last read filled the rest of the buffer, so that the source probably has
@@ -249,10 +254,10 @@ mod tests {
             (ALIGNMENT, ALIGNMENT + 1, false),
         ] {
             let mut buffer = Buffer::default();
-            buffer.reserve_exactly(first);
+            buffer.reserve_exactly(first, Alignment::CacheLine);
             assert_eq!(buffer.spare_mut(usize::MAX).len(), ALIGNMENT);
             buffer.spare_mut(usize::MAX).fill(7);
-            buffer.reserve_exactly(second);
+            buffer.reserve_exactly(second, Alignment::CacheLine);
             let room = buffer.spare_mut(second);
             assert_eq!(room.len(), second);
             let is_old = room.iter().all(|byte| *byte == 7);

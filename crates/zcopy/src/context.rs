@@ -150,7 +150,8 @@ impl<'a, K: Kernel> Context<'a, K> {
         is_large || moved >= plan::SMALL
     }
 
-    /// Enlarges the caller's pipes, once, when `is_long` says that the transfer is long.
+    /// Enlarges the caller's pipes, once, when `is_long` says that the transfer is long. Returns the
+    /// new capacity of the source, if it has become larger.
     ///
     /// Between two pipes the cost is the number of times that the processes take turns, which the
     /// smaller pipe determines.
@@ -160,11 +161,12 @@ impl<'a, K: Kernel> Context<'a, K> {
         is_long: bool,
         source: Option<&Endpoint<'e>>,
         sinks: impl Iterator<Item = &'e Endpoint<'e>>,
-    ) where
+    ) -> Option<usize>
+    where
         'a: 'e,
     {
         if !(self.may_grow && is_long) {
-            return;
+            return None;
         }
         self.may_grow = false;
         let grow = |endpoint: &Endpoint<'_>| match endpoint.info.kind {
@@ -178,6 +180,7 @@ impl<'a, K: Kernel> Context<'a, K> {
                 self.grown_sink = grown;
             }
         }
+        self.grown_source
     }
 
     /// Counts a step that blocked. Returns how long to sleep before the next poll if endpoints keep

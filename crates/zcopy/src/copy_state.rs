@@ -28,6 +28,8 @@ pub(crate) struct CopyState<'a> {
     /// Whether the source cannot be spliced into the private pipe, so that a read under a small
     /// limit loses the rest of a packet.
     pub(crate) cannot_splice_packets: bool,
+    /// The capacity in bytes of a source that is a pipe, once it is known.
+    pub(crate) source_capacity: Option<usize>,
     /// Whether bytes go from a pipe through the private pipe into a pipe, which must not receive
     /// packets: its reader may expect a stream.
     pub(crate) refuses_packets: bool,
@@ -75,6 +77,7 @@ impl<'a> CopyState<'a> {
             refuses_packets: source.info.kind == Kind::Pipe && sink.info.kind == Kind::Pipe,
             source,
             sink,
+            source_capacity: None,
             buffer: Buffer::default(),
             pipe: None,
             pipe_size: pipe::WANTED,

@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::os::fd::BorrowedFd;
 
-use crate::buffer::Buffer;
+use crate::buffer::{Alignment, Buffer};
 use crate::call_error::{CallError, Cause};
 use crate::classify::{Shortcuts, classify, unclassifiable};
 use crate::error::RunError;
@@ -162,8 +162,8 @@ impl Partial {
     ) -> bool {
         // One byte more than the file has, because a full buffer means that the source may have
         // more.
-        self.buffer
-            .reserve_exactly((size as usize + 1).min(MAX_READ));
+        let len = (size as usize + 1).min(MAX_READ);
+        self.buffer.reserve_exactly(len, Alignment::CacheLine);
         let accepts_nothing = || CallError::new("write", Side::Sink, Cause::ReturnedZero);
         loop {
             self.calls += 1;

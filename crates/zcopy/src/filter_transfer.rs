@@ -97,6 +97,9 @@ use crate::sys::{Kernel, Linux};
 /// more is left in a regular file or block device and the process may use two processors, a thread
 /// reads up to 1 MiB ahead of the filter. Pipes are [enlarged](Self::grow_pipes).
 ///
+/// A pipe is read 64 KiB at a time. If its writer has sent more than that and then sets `O_DIRECT`,
+/// the first packet may lose a part, as with every reader that has less room than the pipe.
+///
 /// If source and sink keep messages apart, the bytes produced from one message are sent as one
 /// message of at most 192 KiB. From other sources, a sink that keeps messages apart receives at
 /// most 32 KiB per message, which every address family accepts.

@@ -376,15 +376,17 @@ impl<'a> Transfer<'a> {
     /// therefore confirms the end with a read, which gets past the mark. Urgent bytes are left out,
     /// as `read(2)` leaves them out, unless the socket has `SO_OOBINLINE`.
     ///
-    /// A pipe in packet mode (`pipe2(O_DIRECT)`) returns one packet for each read, and discards the
-    /// part of the packet that does not fit into the reader's buffer. If a limit or a rate allows
-    /// less than a packet, the transfer therefore splices the part that it may move, and the rest
-    /// stays in the pipe. If the kernel refuses `splice(2)`, the transfer reads:
+    /// A read from a pipe in packet mode (`pipe2(O_DIRECT)`) ends behind the first packet, and
+    /// discards the part of it that does not fit into the reader's buffer. If the pipe can hold
+    /// more than a limit, a rate or the buffer allows, the transfer therefore splices what it may
+    /// move, and the rest of a packet stays in the pipe. If the kernel refuses `splice(2)`, the
+    /// transfer reads:
     ///
-    /// - With a rate, it reads the whole packet, and exceeds the rate for a moment.
+    /// - With a rate, it reads a whole packet, and exceeds the rate for a moment.
     /// - With a limit, it reads no more than the limit allows, and the rest of the last packet is
     ///   lost. The reader of a pipe cannot see whether it is in packet mode. Without that mode, the
     ///   bytes beyond the limit belong to the next reader.
+    /// - Of a packet behind a stream that fills the buffer, the rest is lost.
     ///
     /// `splice(2)` and `tee(2)` pass packets on as packets, which the reader of a sink does not
     /// expect: it loses the rest of a packet if it reads less than a whole one (4 KiB). If source

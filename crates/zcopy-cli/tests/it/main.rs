@@ -14,6 +14,7 @@ mod display;
 mod failing_calls;
 mod foreground;
 mod interference;
+mod packets;
 mod pv_display;
 mod pv_transfer;
 mod pv_watch;

@@ -162,7 +162,9 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         let source = &self.backlog.state.source;
         let is_long = self.context.is_long(self.backlog.pipe_position, source);
         let sinks = self.sinks.iter().map(|sink| &sink.state.sink);
-        self.context.grow_pipes(is_long, Some(source), sinks);
+        if let Some(capacity) = self.context.grow_pipes(is_long, Some(source), sinks) {
+            self.backlog.state.source_capacity = Some(capacity);
+        }
         Ok(self.wait_for_source())
     }
 

@@ -350,8 +350,10 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         // This comes before the wait because a pipe that grows may have room at once.
         let (source, sink) = (&self.state.source, &self.state.sink);
         let is_long = self.context.is_long(self.context.bytes, source);
-        self.context
-            .grow_pipes(is_long, Some(source), std::iter::once(sink));
+        let sink = std::iter::once(sink);
+        if let Some(capacity) = self.context.grow_pipes(is_long, Some(source), sink) {
+            self.state.source_capacity = Some(capacity);
+        }
         if !self.has_waited
             && let Some(wait) = self.wait_before_step()
         {

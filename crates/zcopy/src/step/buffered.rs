@@ -37,7 +37,7 @@
 //! [ioblksize.h](https://git.savannah.gnu.org/cgit/coreutils.git/tree/src/ioblksize.h).
 
 use crate::buffer::{self, Alignment, FIRST_CAPACITY};
-use crate::call_error::{CallError, Cause};
+use crate::call_error::CallError;
 use crate::copy_state::{CopyState, StepBudget};
 use crate::fd_info::Kind;
 use crate::pipe;
@@ -53,6 +53,7 @@ mod packets;
 mod skip;
 
 pub(crate) use calls::{on_errno, read_once, write_once};
+pub(crate) use packets::read_private_pipe;
 
 /// Reads once if nothing is ready to be written, and writes once. Never returns
 /// [`Step::Unsupported`].
@@ -108,9 +109,12 @@ pub(crate) fn fill<K: Kernel>(
     if let Some(step) = packets::splice_part(kernel, state, budget)? {
         return Ok(step);
     }
-    let in_pipe = state.in_pipe();
+    // Earlier budgets allowed all bytes of the private pipe to leave the source.
+    if let Some(step) = read_private_pipe(kernel, state, u64::MAX)? {
+        return Ok(step);
+    }
     let least = packets::least_read(state, budget);
-    if in_pipe == 0 && state.source.info.kind == Kind::Datagram {
+    if state.source.info.kind == Kind::Datagram {
         match kernel.next_datagram(state.source.fd, budget.blocking) {
             Ok(len) if len > state.buffer.max_capacity() => {
                 return Err(CallError::new("recv", Side::Source, Errno::MSGSIZE));
@@ -123,42 +127,28 @@ pub(crate) fn fill<K: Kernel>(
         reserve_room(kernel, state, budget, least);
     }
     let len = len_to_read(state, budget, least);
-    let len = if in_pipe > 0 {
-        len
-    } else {
-        match skip::prepare_read(kernel, state, len)? {
-            Prepared::Read(len) => len,
-            Prepared::Filled => return Ok(Step::Filled),
-            Prepared::Again => return Ok(Step::Repeat),
-        }
+    let len = match skip::prepare_read(kernel, state, len)? {
+        Prepared::Read(len) => len,
+        Prepared::Filled => return Ok(Step::Filled),
+        Prepared::Again => return Ok(Step::Repeat),
     };
     state.calls += 1;
-    let read = match &mut state.pipe {
-        Some(pipe) if pipe.in_flight > 0 => {
-            let room = state.buffer.spare_mut(len.min(in_pipe as usize));
-            let read = kernel.read(pipe.reader(), None, room, Blocking::MaySleep);
-            read.inspect(|n| pipe.in_flight -= *n as u64)
-        }
-        _ => {
-            let is_small = skip::may_be_too_small(state, len);
-            let is_single = skip::is_single(state, len);
-            let room = state.buffer.spare_mut(len);
-            let (source, reopened) = (&mut state.source, &mut state.source_reopened);
-            let read = if is_single {
-                reopened.read_pages(kernel, source, room)
-            } else {
-                // A read that is shorter than a block of the disk is repeated with a larger piece,
-                // not on the reopened file.
-                let reopened = (!is_small).then_some(reopened);
-                calls::read(kernel, source, reopened, room, budget.blocking)
-            };
-            read.inspect(|n| state.source.advance(*n as u64))
-        }
+    let is_small = skip::may_be_too_small(state, len);
+    let is_single = skip::is_single(state, len);
+    let room = state.buffer.spare_mut(len);
+    let (source, reopened) = (&mut state.source, &mut state.source_reopened);
+    let read = if is_single {
+        reopened.read_pages(kernel, source, room)
+    } else {
+        // A read that is shorter than a block of the disk is repeated with a larger piece, not on
+        // the reopened file.
+        let reopened = (!is_small).then_some(reopened);
+        calls::read(kernel, source, reopened, room, budget.blocking)
     };
     match read {
-        Ok(0) if in_pipe > 0 => Err(CallError::new("read", Side::Neither, Cause::ReturnedZero)),
         Ok(0) => calls::end_of_file(kernel, &mut state.source),
         Ok(n) => {
+            state.source.advance(n as u64);
             state.buffer.fill(n);
             state.bad.could_read();
             let is_message = state.source.info.kind == Kind::Datagram;
@@ -180,15 +170,18 @@ fn reserve_room<K: Kernel>(
     budget: &StepBudget,
     least: usize,
 ) {
-    let (source, in_pipe) = (&state.source.info, state.in_pipe());
+    let source = &state.source.info;
     let expected = match source.size {
         _ if state.buffer.was_filled() => u64::MAX,
         // One byte more than a full pipe holds, so that a full pipe does not look like a full
         // buffer.
-        None if source.kind == Kind::Pipe => pipe::DEFAULT_CAPACITY as u64 + 1,
+        None if source.kind == Kind::Pipe => {
+            let capacity = state.source_capacity.unwrap_or(pipe::DEFAULT_CAPACITY);
+            capacity as u64 + 1
+        }
         // One byte more than the file, so that its end does not look like a full buffer.
-        Some(size) => size.saturating_add(1).max(in_pipe),
-        None => in_pipe.max(FIRST_CAPACITY as u64),
+        Some(size) => size.saturating_add(1),
+        None => FIRST_CAPACITY as u64,
     };
     let len = budget.max.min(expected).max(least as u64);
     let len = len.max(packets::packet_room(kernel, state));
@@ -214,7 +207,7 @@ fn len_to_read(state: &CopyState<'_>, budget: &StepBudget, least: usize) -> usiz
     let left = budget.remaining.saturating_sub(pending);
     let left = usize::try_from(left).unwrap_or(usize::MAX);
     let len = len.min(left).max(least);
-    if state.source.info.direct && state.in_pipe() == 0 && pending == 0 {
+    if state.source.info.direct && pending == 0 {
         state.source.clamp(whole_blocks(len as u64, state)) as usize
     } else {
         len

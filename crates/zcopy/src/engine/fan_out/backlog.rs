@@ -173,7 +173,10 @@ impl<'a> Backlog<'a> {
         remaining: u64,
         blocking: Blocking,
     ) -> Result<Step, CallError> {
-        let step = buffered::fill(kernel, &mut self.state, &budget(max, remaining, blocking))?;
+        let step = match buffered::read_private_pipe(kernel, &mut self.state, max)? {
+            Some(step) => step,
+            None => buffered::fill(kernel, &mut self.state, &budget(max, remaining, blocking))?,
+        };
         if step == Step::Filled {
             let n = self.state.buffer.pending().len() as u64;
             self.pipe_position += n;

@@ -1,29 +1,36 @@
 //! Reads from pipes in packet mode without losing the rest of a packet.
 //!
-//! A read takes one packet, and the kernel discards the bytes that do not fit into the room. A
-//! splice takes a part of a packet and leaves the rest; both parts are packets. No flag of the
-//! reader shows whether a pipe holds packets: `pipe2(O_DIRECT)` sets it on the writer alone, which
-//! may also set it later. Every pipe may therefore hold packets.
+//! A read takes one packet, or a stream up to the end of the packet behind it, and the kernel
+//! discards the bytes of the packet that do not fit into the room. A splice takes a part of a
+//! packet and leaves the rest; both parts are packets. No flag of the reader shows whether a pipe
+//! holds packets: `pipe2(O_DIRECT)` sets it on the writer alone, which may also set it later. Every
+//! pipe may therefore hold packets.
+//!
+//! A read with more room than the pipe can hold divides no packet. Any other read is preceded by a
+//! splice into the private pipe, and has room for all that the private pipe then holds.
 
-use crate::buffer::{FIRST_CAPACITY, SAFE_DATAGRAM};
-use crate::call_error::CallError;
+use crate::buffer::{Alignment, FIRST_CAPACITY, SAFE_DATAGRAM};
+use crate::call_error::{CallError, Cause};
 use crate::copy_state::{CopyState, StepBudget};
 use crate::fd_info::Kind;
-use crate::pipe::{LARGEST_PACKET, Pipe};
+use crate::pipe::{self, LARGEST_PACKET, Pipe};
+use crate::side::Side;
+use crate::step::buffered::on_errno;
 use crate::step::{Step, splice_pipe};
-use crate::sys::{Errno, Kernel};
+use crate::sys::{Blocking, Errno, Kernel};
 
 const LARGEST: u64 = LARGEST_PACKET as u64;
 
-/// Splices from a source pipe into the private pipe, if fewer bytes are wanted than a packet may
-/// hold. Returns `None` if the read can follow, and the result of the step if nothing arrived.
+/// Splices from a source pipe into the private pipe, if a read would have less room than the pipe
+/// can hold. Returns `None` if the read can follow, and the result of the step if nothing arrived.
 pub(super) fn splice_part<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Option<Step>, CallError> {
     let pending = state.buffer.pending().len() as u64;
-    let max = budget.max.min(budget.remaining.saturating_sub(pending));
+    let room = (state.buffer.max_capacity() as u64).min(budget.remaining);
+    let max = budget.max.min(room.saturating_sub(pending));
     let max = match state.sink.info.kind {
         Kind::Datagram => max.min(SAFE_DATAGRAM as u64),
         _ => max,
@@ -31,9 +38,7 @@ pub(super) fn splice_part<K: Kernel>(
     let may_divide_packet = state.source.info.kind == Kind::Pipe
         && state.in_pipe() == 0
         && !state.cannot_splice_packets
-        // The first comparison saves the call that asks for the page size on some machines.
-        && max < LARGEST
-        && max < kernel.page_size();
+        && max < source_capacity(kernel, state) as u64;
     if !may_divide_packet {
         return Ok(None);
     }
@@ -58,17 +63,53 @@ pub(super) fn splice_part<K: Kernel>(
     }
 }
 
-/// Returns the least number of bytes that the next read must have room for.
+/// Returns the capacity of the source pipe in bytes. The first call asks the kernel.
+fn source_capacity<K: Kernel>(kernel: &K, state: &mut CopyState<'_>) -> usize {
+    *state.source_capacity.get_or_insert_with(|| {
+        let capacity = kernel.pipe_capacity(state.source.fd);
+        capacity.unwrap_or(pipe::DEFAULT_CAPACITY)
+    })
+}
+
+/// Returns the least number of bytes that the next read of the source must have room for.
 pub(super) fn least_read(state: &CopyState<'_>, budget: &StepBudget) -> usize {
-    match state.in_pipe() {
+    if state.cannot_splice_packets {
         // Without splice, a read may exceed the rate, but not the limit.
-        0 if state.cannot_splice_packets => {
-            let pending = state.buffer.pending().len() as u64;
-            LARGEST.min(budget.remaining.saturating_sub(pending)) as usize
-        }
-        0 => state.source.info.least_read(),
-        in_pipe => in_pipe.min(budget.max).min(LARGEST) as usize,
+        let pending = state.buffer.pending().len() as u64;
+        LARGEST.min(budget.remaining.saturating_sub(pending)) as usize
+    } else {
+        state.source.info.least_read()
     }
+}
+
+/// Reads up to `max` bytes from the private pipe, behind the pending bytes. Returns `None` if the
+/// pipe is empty.
+///
+/// If `max` is less than the pipe holds, it must be a number of bytes that tee(2) has duplicated: a
+/// tee that is short ends between two packets.
+pub(crate) fn read_private_pipe<K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'_>,
+    max: u64,
+) -> Result<Option<Step>, CallError> {
+    let Some(pipe) = state.pipe.as_mut().filter(|pipe| pipe.in_flight > 0) else {
+        return Ok(None);
+    };
+    let (buffer, len) = (&mut state.buffer, pipe.in_flight.min(max) as usize);
+    // The sink may be open with `O_DIRECT`.
+    buffer.reserve_exactly(buffer.pending().len() + len, Alignment::Page);
+    state.calls += 1;
+    let room = buffer.spare_mut(len);
+    let step = match kernel.read(pipe.reader(), None, room, Blocking::MaySleep) {
+        Ok(0) => Err(CallError::new("read", Side::Neither, Cause::ReturnedZero)),
+        Ok(n) => {
+            pipe.in_flight -= n as u64;
+            buffer.fill(n);
+            Ok(Step::Filled)
+        }
+        Err(errno) => on_errno("read", Side::Neither, errno),
+    };
+    step.map(Some)
 }
 
 /// Returns how many bytes the buffer must have room for behind the pending ones, so that a packet

@@ -32,15 +32,20 @@ const STREAMS: [usize; 4] = [0, 70_000, 3 << 20, (2 << 20) + 4321];
 fn writer(bytes: &[u8], n_stream: usize) -> (OwnedFd, JoinHandle<()>) {
     let (reader, writer) = pipe();
     let bytes = bytes.to_vec();
-    let thread = thread::spawn(move || {
-        let (stream, packets) = bytes.split_at(n_stream);
-        assert!(write_all(&writer, stream));
-        rustix::fs::fcntl_setfl(&writer, OFlags::DIRECT).unwrap();
-        for packet in packets.chunks(3000) {
-            assert_eq!(rustix::io::write(&writer, packet), Ok(packet.len()));
-        }
-    });
-    (reader, thread)
+    (
+        reader,
+        thread::spawn(move || write_then_send(&writer, &bytes, n_stream)),
+    )
+}
+
+/// Writes `n_stream` bytes as a stream, and the others as packets.
+fn write_then_send(writer: &OwnedFd, bytes: &[u8], n_stream: usize) {
+    let (stream, packets) = bytes.split_at(n_stream);
+    assert!(write_all(writer, stream));
+    rustix::fs::fcntl_setfl(writer, OFlags::DIRECT).unwrap();
+    for packet in packets.chunks(3000) {
+        assert_eq!(rustix::io::write(writer, packet), Ok(packet.len()));
+    }
 }
 
 /// Returns the writer of a pipe, and its reader's thread, which makes short reads.
@@ -132,6 +137,39 @@ fn pipes_among_several_sinks_receive_a_stream() {
             assert_stream(n_stream, 1, &[], "one pipe that may go", |transfer| {
                 transfer.on_sink_error(OnSinkError::Detach)
             });
+        }
+    });
+}
+
+/// The source holds all bytes before the transfer begins, and more than the buffer has room for. A
+/// read that ended within a packet would lose the rest of it.
+#[test]
+fn no_read_divides_a_packet_behind_a_stream() {
+    let packets = 120_000;
+    bounded(move || {
+        for n_stream in (100_000..700_000).step_by(997) {
+            let bytes = pattern(n_stream + packets);
+            let assert = |others: &[OwnedFd], buffer_size: Option<usize>| {
+                let (source, feed) = pipe();
+                rustix::pipe::fcntl_setpipe_size(&feed, 1 << 20).unwrap();
+                write_then_send(&feed, &bytes, n_stream);
+                drop(feed);
+                let (sink, reader) = reader();
+                let mut transfer = Transfer::new(&source, &sink);
+                for other in others {
+                    transfer = transfer.also_to(other);
+                }
+                if let Some(size) = buffer_size {
+                    transfer = transfer.buffer_size(size);
+                }
+                let report = transfer.run().unwrap();
+                drop(sink);
+                let what = format!("packets from byte {n_stream} on, {buffer_size:?}: {report}");
+                assert_same(&reader.join().unwrap(), &bytes, &what);
+            };
+            assert(&[], None);
+            assert(&[], Some(4096));
+            assert(&[null()], None);
         }
     });
 }

@@ -104,7 +104,14 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
     checks.the_end_is_true(&outcome, report)?;
     checks.the_errors_are_true(&outcome, report)?;
     if matches!(report.ended(), Ended::Eof | Ended::Limit) {
-        check_calls(&kernel, std::slice::from_ref(report)).map_err(TestCaseError::fail)?;
+        let is_packet = scenario.source.is_packet;
+        let n_returned = if is_packet {
+            report.undelivered().len()
+        } else {
+            0
+        };
+        let checked = check_calls(&kernel, std::slice::from_ref(report), n_returned);
+        checked.map_err(TestCaseError::fail)?;
     }
     check_capacities(&kernel, pipes(), &capacities, scenario.options.grow_pipes)
         .map_err(TestCaseError::fail)?;

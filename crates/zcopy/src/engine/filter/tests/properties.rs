@@ -131,7 +131,7 @@ fn check(case: &FilterCase) -> Result<(), TestCaseError> {
     }
     reports.extend(result);
     if reports.len() == sources.len() + 1 {
-        check_calls(&kernel, &reports).map_err(TestCaseError::fail)?;
+        check_calls(&kernel, &reports, 0).map_err(TestCaseError::fail)?;
     }
     let is_over = filter.made == expected;
     prop_assert!(is_over || filter.made == maker.makes(&filter.taken, false));

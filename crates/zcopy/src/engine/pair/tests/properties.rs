@@ -96,7 +96,14 @@ pub(super) fn check_as(
     // be read a second time on its own.
     let is_plain = report.hole_bytes() == 0 && seen.skipped.is_empty();
     if is_plain && matches!(report.ended(), Ended::Eof | Ended::Limit) {
-        check_calls(&kernel, std::slice::from_ref(report)).map_err(TestCaseError::fail)?;
+        let is_packet = scenario.source.is_packet;
+        let n_returned = if is_packet {
+            report.undelivered().len()
+        } else {
+            0
+        };
+        let checked = check_calls(&kernel, std::slice::from_ref(report), n_returned);
+        checked.map_err(TestCaseError::fail)?;
     }
     match &outcome {
         Ok(report) => checks.the_end_is_true(report)?,
