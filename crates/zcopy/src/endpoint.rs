@@ -31,6 +31,9 @@ pub(crate) struct Endpoint<'fd> {
     reserved: u64,
     /// Whether another process or thread has moved the cursor.
     cursor_was_moved: bool,
+    /// Where a reservation last found the cursor elsewhere than expected. From here to `position`
+    /// the bytes are those of this transfer; bytes of other processes may lie before.
+    contiguous_from: u64,
     /// How many bytes may be reserved before the next statfs(2). `None` if free space is ignored.
     free_space: Option<u64>,
     /// The time-out of a blocking socket. [`Duration::MAX`] if it has none, `None` until it is
@@ -70,6 +73,7 @@ impl<'fd> Endpoint<'fd> {
             position: offset.or(cursor),
             reserved: 0,
             cursor_was_moved: false,
+            contiguous_from: 0,
             free_space: Some(info.free.map_or(0, reservation::reservable)),
             time_out: None,
             is_never_ready: None,

@@ -201,7 +201,10 @@ impl Endpoint<'_> {
             end => end?,
         };
         let start = end.saturating_sub(len);
-        self.cursor_was_moved |= self.position.is_some_and(|expected| expected != start);
+        if self.position != Some(start) {
+            self.cursor_was_moved |= self.position.is_some();
+            self.contiguous_from = start;
+        }
         self.position = Some(start);
         self.reserved = len;
         Ok(())
@@ -316,7 +319,8 @@ impl Endpoint<'_> {
 
     /// Moves the position back over the last `n` bytes, which were read and not used, and gives
     /// back the reservation. Returns false if this endpoint has no cursor, or if another process or
-    /// thread has moved it meanwhile. Then these bytes stay consumed.
+    /// thread has moved it meanwhile, now or between two of these bytes. Then these bytes stay
+    /// consumed.
     ///
     /// # Kernel notes
     ///
@@ -335,7 +339,9 @@ impl Endpoint<'_> {
         let Ok(step) = i64::try_from(back) else {
             return false;
         };
-        if !self.goes_by_cursor() {
+        let start = self.position.map(|position| position.saturating_sub(n));
+        let is_contiguous = start.is_none_or(|start| start >= self.contiguous_from);
+        if !self.goes_by_cursor() || !is_contiguous {
             return false;
         }
         let seek = |step| kernel.seek(self.fd, SeekFrom::Current(step)).ok();

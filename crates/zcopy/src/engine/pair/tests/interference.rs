@@ -7,7 +7,7 @@ use crate::side::Side;
 use crate::sim::arbitrary::{Features, scenarios_with};
 use crate::sim::interference::{Action, Effect, Interference, Target};
 use crate::sim::kernel::SimKernel;
-use crate::sim::objects::{BLOCK, Object, patterned};
+use crate::sim::objects::{BLOCK, File, Object, patterned};
 use crate::sim::property::holds_for_all;
 use crate::sim::run::transfer;
 use crate::sim::scenario::{Kind, Scenario, SourceSpec};
@@ -192,6 +192,74 @@ fn a_source_that_is_cut_and_grows_again_is_read_on_where_the_cursor_is() {
     let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
     assert_eq!(report.bytes(), LEN as u64 - 2 * 5000);
     assert_eq!(kernel.cursor(&source), LEN as u64);
+}
+
+/// The zeros of the last hole were taken back, and the cursor was moved back over as many bytes,
+/// although another process had read a byte behind the hole: it was left to be read again, and the
+/// first zero was lost.
+#[test]
+fn a_source_is_not_rewound_over_a_hole_behind_which_others_have_read() {
+    const HOLE: usize = 35 * BLOCK;
+    let mut bytes = patterned(300_000);
+    bytes[..HOLE].fill(0);
+    let kernel = SimKernel::default();
+    let source = kernel.source(Object::File(File::sparse(&bytes)), OFlags::DIRECT);
+    let mut full = File::holding(b"");
+    full.bad = Some((0, Errno::NOSPC));
+    let sink = kernel.sink(Object::File(full), OFlags::empty());
+    // After the hole, and before the data behind it is reserved.
+    let reads = Action::Read(1);
+    kernel.schedule(Interference::before(
+        Call::SeekExtent,
+        1,
+        Target::Source(0),
+        reads,
+    ));
+    let options = Options {
+        observed: true,
+        ..Options::default()
+    };
+    let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Sink, 0), "{error:#}");
+    assert!(error.report().undelivered() == &bytes[..HOLE]);
+    assert_eq!(kernel.cursor(&source), HOLE as u64 + 1);
+}
+
+/// A part of a block waited in the buffer while another process read, and the cursor was moved back
+/// over more bytes than the transfer had read since.
+#[test]
+fn a_source_is_not_rewound_over_bytes_between_which_others_have_read() {
+    const START: usize = BLOCK + 3000;
+    const THEIRS: usize = 5 * BLOCK + 2000;
+    const BAD: usize = 8 * BLOCK;
+    let bytes = patterned(100_000);
+    let kernel = SimKernel::default();
+    let mut bad = File::holding(&bytes);
+    bad.bad = Some((BAD as u64, Errno::IO));
+    let source = kernel.source(Object::File(bad), OFlags::DIRECT);
+    kernel.set_cursor(&source, START as u64);
+    let sink = kernel.sink(Object::file(b""), OFlags::DIRECT);
+    let reads = Action::Read(THEIRS);
+    kernel.schedule(Interference::before(
+        Call::Seek,
+        4,
+        Target::Source(0),
+        reads,
+    ));
+    let options = Options {
+        observed: true,
+        ..Options::default()
+    };
+    let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+    assert_eq!(
+        (error.side(), error.bytes()),
+        (Side::Source, 0),
+        "{error:#}"
+    );
+    let theirs = 2 * BLOCK..2 * BLOCK + THEIRS;
+    let ours = [&bytes[START..theirs.start], &bytes[theirs.end..BAD]].concat();
+    assert!(error.report().undelivered() == ours);
+    assert_eq!(kernel.cursor(&source), BAD as u64);
 }
 
 #[test]
