@@ -166,8 +166,15 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         if strategy.facts().reserves_ranges && !is_requested && self.shares_a_cursor() {
             return Ok(self.fall_back_to_buffered(strategy, Cause::SharedCursor));
         }
-        if self.is_at_known_end(strategy) && (!is_requested || self.peek() == Ok(0)) {
-            return self.end_of_file(strategy);
+        if self.is_at_known_end(strategy) {
+            if !is_requested {
+                return self.end_of_file(strategy);
+            }
+            // This read proves the end. A second one could find what others append meanwhile.
+            if self.peek() == Ok(0) {
+                self.release_at_end()?;
+                return Ok(Flow::Ended(Ended::Eof));
+            }
         }
         let budget = StepBudget {
             max: self.step_len(max),

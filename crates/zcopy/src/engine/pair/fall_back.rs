@@ -53,9 +53,7 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// Ends the transfer if the strategy proves the end of the source. If not, the source may be a
     /// file that hides its size, or a stream at its urgent mark, and a read decides.
     pub(super) fn end_of_file(&mut self, strategy: Strategy) -> Result<Flow, RunError> {
-        let rest = self.state.source.unreserve_beyond_eof(&self.context.kernel);
-        rest.map_err(CallError::of_call("lseek", Side::Source))?;
-        self.state.sink.release(&self.context.kernel);
+        self.release_at_end()?;
         let source = self.state.source.info.kind;
         let sink = self.state.sink.info.kind;
         if strategy.proves_end(source, sink) {
@@ -80,6 +78,14 @@ impl<K: Kernel> PairEngine<'_, K> {
             Err(Errno::AGAIN) => self.blocked(Side::Source),
             Err(errno) => Err(CallError::new("read", Side::Source, errno).into()),
         }
+    }
+
+    /// Gives back what is reserved at both ends, when the source has ended.
+    pub(super) fn release_at_end(&mut self) -> Result<(), CallError> {
+        let rest = self.state.source.unreserve_beyond_eof(&self.context.kernel);
+        rest.map_err(CallError::of_call("lseek", Side::Source))?;
+        self.state.sink.release(&self.context.kernel);
+        Ok(())
     }
 
     /// Reads from a source whose end can only be found by taking bytes. Bytes that come are

@@ -3,6 +3,7 @@
 use super::properties::check;
 use crate::options::RecordOptions;
 use crate::options::{Options, Reflink, Sparse};
+use crate::report::Ended;
 use crate::side::Side;
 use crate::sim::arbitrary::{Features, scenarios_with};
 use crate::sim::interference::{Action, Effect, Interference, Target};
@@ -14,6 +15,8 @@ use crate::sim::scenario::{Kind, Scenario, SourceSpec};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
+
+const BTRFS: u64 = 0x9123_683e;
 
 /// Enough cases for every pair with interference; `PROPTEST_CASES` sets another number.
 const CASES: u32 = 1000;
@@ -260,6 +263,46 @@ fn a_source_is_not_rewound_over_bytes_between_which_others_have_read() {
     let ours = [&bytes[START..theirs.start], &bytes[theirs.end..BAD]].concat();
     assert!(error.report().undelivered() == ours);
     assert_eq!(kernel.cursor(&source), BAD as u64);
+}
+
+/// A second read at the end found what another process had appended since the first, and the
+/// transfer failed, because the strategy "stopped before the end".
+#[test]
+fn what_is_appended_behind_a_proven_end_is_no_error_of_a_requested_strategy() {
+    let requests = [
+        (Some(Strategy::Sendfile), Reflink::Auto),
+        (None, Reflink::Always),
+    ];
+    for (strategy, reflink) in requests {
+        let kernel = SimKernel::default();
+        let source = kernel.source(Object::file(b"1"), OFlags::empty());
+        kernel.set_cursor(&source, 1);
+        let sink = match strategy {
+            Some(_) => Object::read_by_peer(false),
+            None => Object::file(b""),
+        };
+        let sink = kernel.sink(sink, OFlags::empty());
+        let appends = Action::Append(1);
+        kernel.schedule(Interference::before(
+            Call::Read,
+            1,
+            Target::Source(0),
+            appends,
+        ));
+        let options = Options {
+            strategy,
+            reflink,
+            ..Options::default()
+        };
+        for file in &mut kernel.state.borrow_mut().objects {
+            if let Object::File(file) = file {
+                file.magic = BTRFS;
+            }
+        }
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof));
+        assert_eq!(kernel.results(Call::Read), [Ok(0)]);
+    }
 }
 
 #[test]
