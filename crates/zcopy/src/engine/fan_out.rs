@@ -230,8 +230,11 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             .live()
             .filter(|(_, sink)| sink.served_by == Strategy::Buffered);
         let written = buffered.map(|(_, sink)| sink.delivered).min();
-        let position = if self.has_live_sink() {
-            written.unwrap_or(self.backlog.pipe_position)
+        // If no sink is written to, every sink may still lack bytes that a read has found behind
+        // the end that a splice reported.
+        let given = self.live().map(|(_, sink)| sink.given).min();
+        let position = if let Some(position) = written.or(given) {
+            position
         } else {
             // Without a sink, all bytes that the last one lacks are returned to the caller.
             self.delivered()

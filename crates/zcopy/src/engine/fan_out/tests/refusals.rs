@@ -7,6 +7,7 @@ use super::faults::{LONG, appending, by_the_plan, file, options, pipe, source};
 use crate::options::{OnSinkError, Options};
 use crate::report::Report;
 use crate::sim::SimKernel;
+use crate::sim::interference::{Action, Interference, Target};
 use crate::sim::objects::{Object, patterned};
 use crate::sim::run::fan_out;
 use crate::sim::script::{Call, Injection};
@@ -264,5 +265,39 @@ fn a_splice_that_ends_before_the_source_gives_way_to_reads_unless_tee_was_asked_
                 assert!(error.is_unsuitable(), "{what}: {error:#}");
             }
         }
+    }
+}
+
+/// A read found bytes behind the end that a splice had reported, and the transfer failed, because
+/// tee was requested. Another process had moved the cursor, which could not be moved back: the bytes
+/// were lost.
+#[test]
+fn what_a_read_finds_behind_a_false_end_is_handed_back() {
+    const LIMIT: usize = 5000;
+    for theirs in [0, 1] {
+        let kernel = SimKernel::default();
+        let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
+        let sinks = [pipe(&kernel), file(&kernel)];
+        kernel.inject(Call::Splice, &[Injection::ReturnsZero]);
+        if theirs > 0 {
+            let reads = Action::Read(theirs);
+            kernel.schedule(Interference::before(
+                Call::Splice,
+                0,
+                Target::Source(0),
+                reads,
+            ));
+        }
+        let options = Options {
+            strategy: Some(Strategy::Tee),
+            limit: Some(LIMIT as u64),
+            ..options()
+        };
+        let result = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop);
+        let error = result.unwrap_err();
+        assert!(error.is_unsuitable(), "{error:#}");
+        let n_back = if theirs > 0 { LIMIT } else { 0 };
+        assert!(error.report().undelivered() == &patterned(n_back)[..]);
+        assert_eq!(kernel.cursor(&source), (n_back + theirs) as u64);
     }
 }
