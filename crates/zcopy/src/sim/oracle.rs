@@ -231,8 +231,9 @@ pub(crate) struct Data {
 
 /// Returns the bytes that a source offered to the transfer. It excludes what other processes read.
 /// If another process changed the file, every byte is one that the file held there at some time.
-/// `sink` has accepted `n` bytes. If the transfer gives bytes back to the source at its end, other
-/// processes may have read them afterwards.
+/// `sink` has accepted `n` bytes, which an inspector was shown if they were `inspected`. If the
+/// transfer gives bytes back to the source at its end, other processes may have read them
+/// afterwards.
 ///
 /// # Errors
 ///
@@ -242,12 +243,17 @@ pub(crate) fn data(
     (fd, end): (&OwnedFd, &SourceSpec),
     bytes: &[u8],
     (sink, sink_end, n): (&OwnedFd, &SinkSpec, usize),
+    inspected: Option<&[u8]>,
     is_given_back: bool,
 ) -> Check<Data> {
     let start = if end.is_file() { end.start } else { 0 };
     let versions = versions(kernel, fd);
     if !versions.is_empty() {
-        let delivered = delivered(kernel, (sink, sink_end), n);
+        let delivered = match inspected {
+            // `/dev/null` stores no holes, and has them only if there is an inspector.
+            Some(inspected) if sink_end.kind == Kind::Device => inspected.to_vec(),
+            _ => delivered(kernel, (sink, sink_end), n),
+        };
         return Ok(changed(kernel, &versions, start as usize, &delivered));
     }
     let start = (start as usize).min(bytes.len());

@@ -305,6 +305,76 @@ impl SinkSpec {
 }
 
 impl Scenario {
+    /// Returns a transfer of `len` bytes without options, faults and interference, which a test of
+    /// one scenario changes.
+    pub(crate) fn plain(source: Kind, len: usize, sink: Kind) -> Self {
+        Self {
+            source: SourceSpec {
+                kind: source,
+                len,
+                start: 0,
+                is_positional: false,
+                is_nonblocking: false,
+                is_direct: false,
+                zeros: Vec::new(),
+                is_sparse: false,
+                claimed_size: None,
+                magic: 0xef53,
+                is_packet: false,
+                packets_from: 0,
+                sends_pages: false,
+                urgent_marks: Vec::new(),
+                chunks: Vec::new(),
+                delays: Vec::new(),
+                timeout: None,
+            },
+            sink: SinkSpec {
+                kind: sink,
+                // A block device cannot grow, so that it must be large enough.
+                len: if sink == Kind::Block { 800_000 } else { 0 },
+                start: 0,
+                is_positional: false,
+                is_nonblocking: false,
+                appends: false,
+                is_direct: false,
+                is_on_other_device: false,
+                is_packet: false,
+                capacity: 64 << 10,
+                chunks: Vec::new(),
+                delays: Vec::new(),
+                timeout: None,
+            },
+            options: ScenarioOptions {
+                limit: None,
+                stable: false,
+                strategy: None,
+                reflink: Reflink::Auto,
+                sparse: Sparse::Keep,
+                cache: Cache::Keep,
+                skip_errors: SkipErrors::Never,
+                sync_data: SyncData::Never,
+                grow_pipes: false,
+                buffer_size: None,
+                rate: None,
+                tick: None,
+                inspected: false,
+                records: RecordOptions::default(),
+                stop_at: None,
+            },
+            faults: Faults {
+                injections: Vec::new(),
+                source: None,
+                sink: None,
+                disk_fails: false,
+                supports_nowait: false,
+                has_proc: false,
+                pipe_capacity: 64 << 10,
+                pipe_max: 1 << 20,
+            },
+            interferences: Vec::new(),
+        }
+    }
+
     /// Returns a simulated kernel with this scenario, and descriptors of the source and the sink.
     pub(crate) fn kernel(&self) -> (SimKernel, OwnedFd, OwnedFd) {
         let kernel = SimKernel::default();

@@ -82,7 +82,7 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
         scenario.source.is_file() && !is_over && report.undelivered().is_empty()
     });
     let bytes = scenario.source.bytes();
-    let data = data(&kernel, ends, &bytes, delivered, is_given_back);
+    let data = data(&kernel, ends, &bytes, delivered, None, is_given_back);
     let checks = Checks {
         scenario,
         data: data.map_err(TestCaseError::fail)?,

@@ -351,6 +351,21 @@ fn a_file_that_others_change_gives_bytes_that_it_had() {
     });
 }
 
+/// The oracle took the bytes of `/dev/null`, which stores no holes, for all that the source had
+/// offered.
+#[test]
+fn a_hole_that_is_cut_off_after_its_turn_counts_at_a_device_too() {
+    let mut scenario = Scenario::plain(Kind::File, 442_369, Kind::Device);
+    (scenario.source.zeros, scenario.source.is_sparse) = (vec![(38, 31)], true);
+    (scenario.options.inspected, scenario.faults.has_proc) = (true, true);
+    for nth in 0..10 {
+        let cuts = Action::Truncate(0);
+        let other = Interference::before(Call::Status, nth, Target::Source(0), cuts);
+        scenario.interferences = vec![other];
+        check(&scenario).unwrap();
+    }
+}
+
 #[test]
 fn what_others_put_behind_the_range_of_a_transfer_stays() {
     let features = Features {

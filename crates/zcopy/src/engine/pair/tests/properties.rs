@@ -72,6 +72,7 @@ pub(super) fn check_as(
         (&source, &scenario.source),
         read_as,
         delivered,
+        scenario.options.inspected.then_some(&seen.inspected),
         false,
     );
     let checks = Checks {
