@@ -21,8 +21,9 @@ pub(crate) struct Interference {
     pub(crate) action: Action,
 }
 
-/// A position behind everything that a random transfer writes, for [`Action::WriteAt`].
-pub(crate) const FAR: u64 = 2 << 20;
+/// A position behind everything that a random transfer or filter writes, for [`Action::WriteAt`]. A
+/// filter makes at most three bytes of each byte of two sources of 600,000 bytes.
+pub(crate) const FAR: u64 = 4 << 20;
 
 /// When another process acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -82,6 +82,26 @@ fn the_sink_holds_what_was_made_of_what_was_taken_and_the_rest_is_where_it_was()
     holds_for_all(filter_cases(), CASES, check);
 }
 
+/// The oracle took a position that a filter had reached for one behind its output.
+#[test]
+fn what_others_write_among_the_last_of_a_long_output_is_found_there() {
+    for sink in [Kind::Stream, Kind::File] {
+        let mut scenario = Scenario::plain(Kind::File, 500_000, sink);
+        let second = scenario.source.clone();
+        for nth in (0..18).step_by(3) {
+            let writes = Action::Write(1);
+            let other = Interference::before(Call::Write, nth, Target::Sink(0), writes);
+            scenario.interferences = vec![other];
+            let case = FilterCase {
+                scenario: scenario.clone(),
+                second: second.clone(),
+                maker: Maker::Thrice(60_000),
+            };
+            check(&case).unwrap();
+        }
+    }
+}
+
 /// Runs one case, and checks the result after each source.
 fn check(case: &FilterCase) -> Result<(), TestCaseError> {
     let FilterCase {
