@@ -213,8 +213,17 @@ impl SimKernel {
 
     /// Returns whether a splice, or a private pipe for one, has been refused.
     pub(crate) fn has_refused_a_splice(&self) -> bool {
-        let answers = [Call::Splice, Call::Pipe].map(|call| self.results(call));
-        let mut answers = answers.iter().flatten();
+        self.has_refused(Call::Splice) || self.has_refused(Call::Pipe)
+    }
+
+    /// Returns whether a tee has been refused.
+    pub(crate) fn has_refused_a_tee(&self) -> bool {
+        self.has_refused(Call::Tee)
+    }
+
+    fn has_refused(&self, call: Call) -> bool {
+        let answers = self.results(call);
+        let mut answers = answers.iter();
         answers.any(|answer| !matches!(answer, Ok(_) | Err(Errno::AGAIN | Errno::INTR)))
     }
 }

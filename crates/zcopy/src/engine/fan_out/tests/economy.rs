@@ -1,14 +1,15 @@
 //! The costs of a fan-out: larger pipes, and polls.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use crate::options::{OnSinkError, Options};
 use crate::sim::SimKernel;
 use crate::sim::objects::{Object, patterned};
 use crate::sim::run::fan_out;
-use crate::sim::script::Call;
+use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
-use crate::sys::OFlags;
+use crate::sys::{Errno, OFlags};
 
 /// A file is known to be long before it is read, and a pipe once it has delivered 32 KiB.
 #[test]
@@ -56,6 +57,25 @@ fn the_pipes_behind_a_file_of_more_than_32_kib_grow_before_it_is_read() {
         let is_grown = state.log[0].0 == Call::SetPipeCapacity;
         assert_eq!(is_grown, is_first, "{len} bytes: {:?}", state.log);
     }
+}
+
+/// The pipe of the backlog and those of both sinks are closed once tee is refused. One more takes
+/// parts of packets out of the source.
+#[test]
+fn a_refused_tee_costs_a_pipe_for_parts_of_packets() {
+    let kernel = SimKernel::default();
+    let source = Object::written_by_peer(false, &patterned(3000), &[9]);
+    let source = kernel.source(source, OFlags::empty());
+    let sinks = [(); 2].map(|()| kernel.sink(Object::file(&[]), OFlags::empty()));
+    kernel.inject(Call::Tee, &[Injection::Normal]);
+    kernel.inject(Call::Tee, &[Injection::Fails(Errno::INVAL); 2]);
+    let options = Options {
+        rate_limit: NonZeroU64::new(3000),
+        ..Options::default()
+    };
+    let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
+    assert_eq!(report.bytes(), 3000);
+    assert_eq!(kernel.results(Call::Pipe).len(), sinks.len() + 2);
 }
 
 /// `poll(2)` reports that a reader has closed its end, so that no other query is needed.

@@ -122,7 +122,8 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
     let may_lack_writer = scenario.source.kind == Kind::Pipe && scenario.source.is_nonblocking;
     // Once no pipe is shared any more, that of the backlog is closed; another one removes parts of
     // packets from the source.
-    let may_read_parts = scenario.source.kind == Kind::Pipe && kernel.has_refused_a_splice();
+    let has_refused = kernel.has_refused_a_splice() || kernel.has_refused_a_tee();
+    let may_read_parts = scenario.source.kind == Kind::Pipe && has_refused;
     // Packets are looked for in a pipe of their own.
     let mut kinds = scenario.sinks.iter().map(|sink| sink.end.kind);
     let may_pass_packets = scenario.source.kind == Kind::Pipe && kinds.any(|it| it == Kind::Pipe);
