@@ -91,6 +91,21 @@ impl Pipe {
             // A packet of one byte cannot be divided.
             return Ok(false);
         }
+        // A read ends behind a packet, and discards what it has no room for. The first two reads
+        // are whole also if a packet ends before the last byte; the next two divide that packet.
+        let holds_any = self.divides_packet(kernel, calls, len - 1)?;
+        Ok(holds_any || len > 2 && self.divides_packet(kernel, calls, len - 2)?)
+    }
+
+    /// Returns whether two reads of the shared bytes, of `first` bytes and of the rest, show a
+    /// packet: it ends before the end of a read, or lies in both.
+    fn divides_packet<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        calls: &mut u64,
+        first: usize,
+    ) -> Result<bool> {
+        let len = self.in_flight as usize;
         let pipe = self.reader.as_fd();
         let probe = match &mut self.probe {
             Some(probe) => probe,
@@ -102,8 +117,7 @@ impl Pipe {
         if shared < len {
             return Err(Errno::NOBUFS);
         }
-        // A read ends behind a packet, and discards what it has no room for: here, the last byte.
-        let is_whole = [len - 1, 1].map(|n| {
+        let is_whole = [first, len - first].map(|n| {
             let (reader, room) = (probe.reader.as_fd(), &mut probe.room[..n]);
             *calls += 1;
             retried(|| kernel.read(reader, None, room, Blocking::MaySleep)) == Ok(n)

@@ -1,8 +1,11 @@
 //! Transfers whose source or sink other processes use at the same time.
 
+use std::os::fd::AsFd;
+
 use super::properties::check;
 use crate::options::RecordOptions;
 use crate::options::{Options, Reflink, Sparse};
+use crate::pipe::Pipe;
 use crate::report::Ended;
 use crate::side::Side;
 use crate::sim::arbitrary::{Features, scenarios_with};
@@ -10,11 +13,12 @@ use crate::sim::interference::{Action, Effect, Interference, Target};
 use crate::sim::kernel::SimKernel;
 use crate::sim::objects::{BLOCK, File, Object, patterned};
 use crate::sim::property::holds_for_all;
+use crate::sim::queue::PACKET;
 use crate::sim::run::transfer;
 use crate::sim::scenario::{Kind, Scenario, SourceSpec};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
-use crate::sys::{Errno, OFlags};
+use crate::sys::{Errno, Kernel, OFlags, SpliceFlags};
 
 const BTRFS: u64 = 0x9123_683e;
 
@@ -393,6 +397,40 @@ fn no_packet_loses_its_rest() {
         scenario.source.kind = Kind::Pipe;
         scenario.source.is_packet = true;
     });
+}
+
+/// A splice brought a packet and one more byte. The search for packets read the packet and the
+/// byte, each whole, and took them for a stream.
+#[test]
+fn a_packet_before_a_single_byte_is_found() {
+    let len = PACKET;
+    for (packets_from, is_found) in [(0, true), (1, true), (len - 3, true), (len - 1, false)] {
+        let chunks = [packets_from, len - 1 - packets_from, 1];
+        let kernel = SimKernel::default();
+        let mut source = Object::written_by_peer(
+            false,
+            &patterned(len),
+            &chunks[usize::from(packets_from == 0)..],
+        );
+        if let Object::Channel(channel) = &mut source {
+            (channel.is_packet, channel.packets_from) = (true, packets_from as u64);
+        }
+        let source = kernel.source(source, OFlags::empty());
+        let mut pipe = Pipe::open(&&kernel, 64 << 10).unwrap();
+        while kernel.results(Call::Splice).iter().flatten().sum::<usize>() < len {
+            let (from, to) = ((source.as_fd(), None), (pipe.writer(), None));
+            (&kernel)
+                .splice(from, to, len, SpliceFlags::empty())
+                .unwrap();
+        }
+        pipe.in_flight = len as u64;
+        assert_eq!(
+            pipe.holds_packets(&&kernel, &mut 0),
+            Ok(is_found),
+            "{packets_from}"
+        );
+        assert!(pipe.contents(&&kernel).len() <= len);
+    }
 }
 
 #[test]
