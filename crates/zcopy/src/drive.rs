@@ -25,13 +25,13 @@ pub(crate) fn run<'a, E: Engine<'a>>(engine: &mut E) -> Result<Report, Error> {
 fn drive<'a, E: Engine<'a>>(engine: &mut E) -> Result<Ended, RunError> {
     loop {
         let watched = match engine.advance()? {
-            Flow::Continue if !engine.context().pacer.observes() => continue,
-            Flow::Continue => {
+            Flow::Observe if !engine.context().pacer.observes() => continue,
+            Flow::Observe => {
                 let progress = engine.progress(None);
                 let Context { pacer, kernel, .. } = engine.context();
                 pacer.observe(kernel, &progress)
             }
-            Flow::Again => continue,
+            Flow::Advance => continue,
             Flow::Wait(Wait::Time(time)) => {
                 let progress = engine.progress(Some(Side::Neither));
                 sleep(engine.context(), time, &progress)

@@ -52,12 +52,12 @@ pub(crate) trait Engine<'a> {
 /// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// Bytes may have moved, or a signal came: the driver calls the observer and takes the next
-    /// step.
-    Continue,
+    /// Bytes may have moved, or a signal came: the driver calls the observer, if there is one, and
+    /// then [`Engine::advance`].
+    Observe,
     /// The sink received nothing: bytes wait in the buffer or private pipe, or another strategy has
-    /// its turn. The driver takes the next step without a call to the observer.
-    Again,
+    /// its turn. The driver calls [`Engine::advance`] at once, without a call to the observer.
+    Advance,
     Wait(Wait),
     Ended(Ended),
 }

@@ -339,7 +339,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
             self.choose_last_sink();
         }
         let flow = self.take_step()?;
-        if flow == Flow::Continue {
+        if flow == Flow::Observe {
             self.process_accepted()?;
         }
         Ok(flow)

@@ -201,7 +201,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
             Step::Moved(n) => source.bytes += n,
             Step::Blocked(_) => return self.blocked(Side::Source),
             Step::Eof => return Ok(Flow::Ended(Ended::Eof)),
-            _ => return Ok(Flow::Continue),
+            _ => return Ok(Flow::Observe),
         }
         self.context.times_blocked = 0;
         let will_be_long = source.endpoint.info.size.is_some_and(|n| n > plan::SMALL);
@@ -211,7 +211,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
             .grow_pipes(is_long, Some(&source.endpoint), sink);
         self.state.wants_more = false;
         self.next = Next::Filter(self.remaining);
-        Ok(Flow::Continue)
+        Ok(Flow::Observe)
     }
 
     /// Calls the filter until it needs more input, or until its output has to be written.
@@ -280,10 +280,10 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
                 self.context.bytes += n;
                 self.context.credit(Strategy::Buffered, 0, n);
                 self.context.times_blocked = 0;
-                Ok(Flow::Continue)
+                Ok(Flow::Observe)
             }
             Step::Blocked(_) => self.blocked(Side::Sink),
-            _ => Ok(Flow::Continue),
+            _ => Ok(Flow::Observe),
         }
     }
 
@@ -360,7 +360,7 @@ impl<'a, K: Kernel, R: Filter> Engine<'a> for FilterEngine<'a, '_, K, R> {
             }
             Next::Filter(remaining) => {
                 self.filter(remaining);
-                Ok(Flow::Continue)
+                Ok(Flow::Observe)
             }
             Next::Fail => Err(RunError::filter_needs_more_input()),
         }

@@ -201,9 +201,9 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             Ok(Step::Filled) => {
                 self.context.times_blocked = 0;
                 self.source_has_answered = true;
-                Ok(Flow::Again)
+                Ok(Flow::Advance)
             }
-            Ok(Step::Repeat) => Ok(Flow::Continue),
+            Ok(Step::Repeat) => Ok(Flow::Observe),
             Ok(Step::Blocked(side)) => {
                 self.source_has_answered |= side != Side::Sink;
                 self.blocked(side)
@@ -218,7 +218,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
                 let has_moved = attempt.has_moved();
                 if has_moved || is_requested || self.is_final(strategy, &error) {
                     if self.skip_bad_block(strategy, &error) {
-                        return Ok(Flow::Again);
+                        return Ok(Flow::Advance);
                     }
                     self.context.attempt(strategy).cause = Some(error.cause);
                     return Err(self.resolve_side(error).into());
@@ -293,7 +293,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         if let Some(drop_window) = &mut self.sink_drop_window {
             drop_window.advance_written(&self.context.kernel, &self.state.sink)?;
         }
-        Ok(Flow::Continue)
+        Ok(Flow::Observe)
     }
 
     pub(super) fn sync_data(&self) -> Result<(), CallError> {
@@ -385,9 +385,9 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
             let state = |engine: &Self| (engine.state.calls, engine.strategy, engine.phase);
             let before = state(self);
             match self.take_step(reserved, reserved)? {
-                Flow::Continue => {}
-                Flow::Again if before != state(self) => {}
-                Flow::Again | Flow::Wait(_) | Flow::Ended(_) => break,
+                Flow::Observe => {}
+                Flow::Advance if before != state(self) => {}
+                Flow::Advance | Flow::Wait(_) | Flow::Ended(_) => break,
             }
         }
         Ok(())

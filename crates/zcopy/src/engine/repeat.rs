@@ -91,7 +91,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
             self.context.bytes += n;
             self.context.times_blocked = 0;
             self.context.pacer.spend(n);
-            return Ok(Flow::Continue);
+            return Ok(Flow::Observe);
         }
         self.context.credit(strategy, calls, 0);
         match step {
@@ -108,7 +108,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
                 self.fall_back(error.cause)?;
             }
         }
-        Ok(Flow::Continue)
+        Ok(Flow::Observe)
     }
 
     /// Returns the strategy for the next step. Where the plan says tee(2), the engine writes during
@@ -187,7 +187,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         let is_last = self.current() != Strategy::Tee || self.context.options.strategy.is_some();
         if delay.is_some() && !is_last {
             self.fall_back(Errno::AGAIN.into())?;
-            return Ok(Flow::Again);
+            return Ok(Flow::Advance);
         }
         self.context.await_ready(Side::Sink, &mut self.sink);
         Ok(Flow::Wait(Wait::until_each_ready(delay)))

@@ -93,7 +93,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             sink.served_by = Strategy::Buffered;
             sink.state.pipe = None;
         }
-        Ok(Flow::Continue)
+        Ok(Flow::Observe)
     }
 
     /// Falls back to writes from the buffer for one sink, because it refuses to splice. It has

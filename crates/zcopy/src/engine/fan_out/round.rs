@@ -68,7 +68,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             self.context.times_blocked = 0;
         }
         if has_moved || retry == Retry::AtOnce {
-            return Ok(Flow::Continue);
+            return Ok(Flow::Observe);
         }
         Ok(Flow::Wait(self.wait_for_blocked()))
     }
@@ -98,7 +98,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                         self.serve_by_writing(index, cause)?;
                     }
                 }
-                Ok(Flow::Continue)
+                Ok(Flow::Observe)
             }
             Step::Unsupported(cause) => self.give_up_tee(Some(cause)),
             step => self.source_step(step),
@@ -116,7 +116,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             Step::Filled => {
                 self.round_end = Some(self.backlog.consumed());
                 self.context.times_blocked = 0;
-                Ok(Flow::Continue)
+                Ok(Flow::Observe)
             }
             step => self.source_step(step),
         }
@@ -149,7 +149,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 self.context.check_time_out(Side::Source, source)?;
                 Ok(Flow::Wait(self.wait_for_blocked()))
             }
-            _ => Ok(Flow::Continue),
+            _ => Ok(Flow::Observe),
         }
     }
 

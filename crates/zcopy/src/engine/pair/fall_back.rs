@@ -27,7 +27,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             return Err(self.requested_strategy_error(from, cause));
         }
         self.change_to(self.plan.after(from));
-        Ok(Flow::Again)
+        Ok(Flow::Advance)
     }
 
     /// Switches to another strategy, which makes its own reservations. Reserved bytes that cannot
@@ -47,7 +47,7 @@ impl<K: Kernel> PairEngine<'_, K> {
     pub(super) fn fall_back_to_buffered(&mut self, from: Strategy, cause: Cause) -> Flow {
         self.context.attempt(from).cause = Some(cause);
         self.change_to(Strategy::Buffered);
-        Flow::Again
+        Flow::Advance
     }
 
     /// Ends the transfer if the strategy proves the end of the source. If not, the source may be a
@@ -61,14 +61,14 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
         if source == Kind::Stream {
             self.phase = Phase::Confirming;
-            return Ok(Flow::Again);
+            return Ok(Flow::Advance);
         }
         if self.context.requested().is_none() {
             // A range of the source that another reader has passed stays reserved for the read.
             self.strategy = Strategy::Buffered;
             self.phase = Phase::Main;
             self.extents = None;
-            return Ok(Flow::Again);
+            return Ok(Flow::Advance);
         }
         match self.peek() {
             Ok(0) => Ok(Flow::Ended(Ended::Eof)),
@@ -101,7 +101,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             Step::Eof => Ok(Flow::Ended(Ended::Eof)),
             Step::Blocked(side) => self.blocked(side),
             Step::Filled => Err(stopped_early(strategy)),
-            _ => Ok(Flow::Continue),
+            _ => Ok(Flow::Observe),
         }
     }
 

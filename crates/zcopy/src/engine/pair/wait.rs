@@ -71,7 +71,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         let delay = self.context.count_blocked();
         if self.context.times_blocked > 1 && side != Side::Sink && self.may_be_at_mark() {
             self.phase = Phase::Confirming;
-            return Ok(Flow::Again);
+            return Ok(Flow::Advance);
         }
         let strategy = self.current_strategy();
         let is_last = strategy.facts().is_last_resort || self.context.requested().is_some();
