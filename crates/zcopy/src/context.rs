@@ -100,7 +100,7 @@ impl<'a, K: Kernel> Context<'a, K> {
     }
 
     /// Returns how many bytes the limit leaves after `n` bytes.
-    pub(crate) fn left(&self, n: u64) -> u64 {
+    pub(crate) fn until_limit(&self, n: u64) -> u64 {
         self.options.limit.map_or(u64::MAX, |limit| limit - n)
     }
 

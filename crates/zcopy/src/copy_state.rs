@@ -57,7 +57,7 @@ pub(crate) struct StepBudget {
     pub(crate) max: u64,
     /// The bytes that the limit of the transfer leaves for the sink, those in flight included. A
     /// message that is longer must not be taken.
-    pub(crate) remaining: u64,
+    pub(crate) until_limit: u64,
     pub(crate) blocking: Blocking,
 }
 

@@ -140,11 +140,11 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
     /// Begins a round, unless the limit or the rate forbids it or the source is not ready: then it
     /// returns the flow that says so.
     fn begin(&mut self) -> Result<Option<Flow>, RunError> {
-        let left = self.context.left(self.backlog.pipe_position);
-        if left == 0 {
+        let until_limit = self.context.until_limit(self.backlog.pipe_position);
+        if until_limit == 0 {
             return Ok(Some(Flow::Ended(Ended::Limit)));
         }
-        let allowed = match self.context.pacer.allow(&self.context.kernel, left) {
+        let allowed = match self.context.pacer.allow(&self.context.kernel, until_limit) {
             Ok(allowed) => allowed.min(MAX_ROUND.max(self.backlog.state.pipe_size as u64)),
             Err(time) => return Ok(Some(Flow::Wait(Wait::Time(time)))),
         };

@@ -160,7 +160,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     }
 
     /// Takes one step of at most `max` bytes, and falls back if the strategy cannot go on.
-    fn take_step(&mut self, max: u64, remaining: u64) -> Result<Flow, RunError> {
+    fn take_step(&mut self, max: u64, until_limit: u64) -> Result<Flow, RunError> {
         let strategy = self.current_strategy();
         let is_requested = self.context.requested().is_some();
         if strategy.facts().reserves_ranges && !is_requested && self.shares_a_cursor() {
@@ -178,7 +178,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         }
         let budget = StepBudget {
             max: self.step_len(max),
-            remaining,
+            until_limit,
             blocking: self.context.blocking(),
         };
         let calls = self.state.calls;
@@ -343,11 +343,11 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
 
     fn advance(&mut self) -> Result<Flow, RunError> {
         self.context.end_wait()?;
-        let left = self.context.left(self.context.bytes);
-        if left == 0 || self.state.records.is_at_limit() {
+        let until_limit = self.context.until_limit(self.context.bytes);
+        if until_limit == 0 || self.state.records.is_at_limit() {
             return Ok(Flow::Ended(Ended::Limit));
         }
-        let max = match self.allowance(left) {
+        let max = match self.allowance(until_limit) {
             Ok(max) => max,
             Err(time) => {
                 self.has_waited = false;
@@ -368,7 +368,7 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
             return Ok(Flow::Wait(wait));
         }
         self.has_waited = false;
-        self.take_step(max, left)
+        self.take_step(max, until_limit)
     }
 
     /// Fills the range that is reserved in the sink before a transfer stops, if a signal has cut

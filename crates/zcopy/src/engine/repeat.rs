@@ -208,11 +208,11 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
     #[inline]
     fn advance(&mut self) -> Result<Flow, RunError> {
         self.context.end_wait()?;
-        let left = self.context.left(self.context.bytes);
-        if left == 0 {
+        let until_limit = self.context.until_limit(self.context.bytes);
+        if until_limit == 0 {
             return Ok(Flow::Ended(Ended::Limit));
         }
-        let max = match self.context.pacer.allow(&self.context.kernel, left) {
+        let max = match self.context.pacer.allow(&self.context.kernel, until_limit) {
             Ok(max) => max,
             Err(time) => {
                 self.has_waited = false;

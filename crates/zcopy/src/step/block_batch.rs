@@ -18,12 +18,12 @@ pub(super) fn ready<K: Kernel>(
 ) -> Result<usize, CallError> {
     let pending = state.buffer.pending().len() as u64;
     // A read of whole blocks may have brought more bytes than the limit allows.
-    let len = pending.min(budget.remaining);
+    let len = pending.min(budget.until_limit);
     let Some(batch) = state.batch.filter(|_| len > 0) else {
         return Ok(len as usize);
     };
     let waiting = &state.buffer.pending()[..len as usize];
-    let is_last = pending >= budget.remaining
+    let is_last = pending >= budget.until_limit
         || state.buffer.is_full()
         || state.records.is_last_among(waiting);
     if batch.has_ended || is_last {

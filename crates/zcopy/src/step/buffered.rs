@@ -119,7 +119,7 @@ pub(crate) fn fill<K: Kernel>(
             Ok(len) if len > state.buffer.max_capacity() => {
                 return Err(CallError::new("recv", Side::Source, Errno::MSGSIZE));
             }
-            Ok(len) if len as u64 > budget.remaining => return Ok(Step::MessageTooLong),
+            Ok(len) if len as u64 > budget.until_limit => return Ok(Step::MessageTooLong),
             Ok(_) => state.buffer.reserve(usize::MAX, Alignment::CacheLine),
             Err(errno) => return on_errno("recv", Side::Source, errno),
         }
@@ -152,7 +152,7 @@ pub(crate) fn fill<K: Kernel>(
             state.buffer.fill(n);
             state.bad.could_read();
             let is_message = state.source.info.kind == Kind::Datagram;
-            if is_message && n as u64 > budget.remaining {
+            if is_message && n as u64 > budget.until_limit {
                 // Another reader took the message that was peeked at, and this one is longer.
                 return Ok(Step::MessageTooLong);
             }
@@ -204,7 +204,7 @@ fn len_to_read(state: &CopyState<'_>, budget: &StepBudget, least: usize) -> usiz
         _ => budget.len(state, state.buffer.max_capacity() as u64),
     };
     // The pending bytes count towards the limit too.
-    let left = budget.remaining.saturating_sub(pending);
+    let left = budget.until_limit.saturating_sub(pending);
     let left = usize::try_from(left).unwrap_or(usize::MAX);
     let len = len.min(left).max(least);
     if state.source.info.direct && pending == 0 {

@@ -170,23 +170,23 @@ impl<'a> Backlog<'a> {
         &mut self,
         kernel: &K,
         max: u64,
-        remaining: u64,
+        until_limit: u64,
         blocking: Blocking,
     ) -> Result<Step, CallError> {
         let step = match buffered::read_private_pipe(kernel, &mut self.state, max)? {
             Some(step) => step,
-            None => buffered::fill(kernel, &mut self.state, &budget(max, remaining, blocking))?,
+            None => buffered::fill(kernel, &mut self.state, &budget(max, until_limit, blocking))?,
         };
         if step == Step::Filled {
             let n = self.state.buffer.pending().len() as u64;
             self.pipe_position += n;
             // A read of whole blocks, packets or messages may return more than the limit leaves.
-            let surplus = n.saturating_sub(remaining);
+            let surplus = n.saturating_sub(until_limit);
             if surplus > 0 {
                 if !self.state.source.rewind(kernel, surplus) {
-                    self.surplus = self.state.buffer.pending()[remaining as usize..].to_vec();
+                    self.surplus = self.state.buffer.pending()[until_limit as usize..].to_vec();
                 }
-                self.state.buffer.truncate(remaining as usize);
+                self.state.buffer.truncate(until_limit as usize);
                 self.pipe_position -= surplus;
             }
         } else if step == Step::MessageTooLong {
@@ -222,10 +222,10 @@ pub(crate) fn missing_bytes(call: &'static str) -> CallError {
     CallError::new(call, Side::Source, Cause::ReturnedZero)
 }
 
-fn budget(max: u64, remaining: u64, blocking: Blocking) -> StepBudget {
+fn budget(max: u64, until_limit: u64, blocking: Blocking) -> StepBudget {
     StepBudget {
         max: max.max(1),
-        remaining,
+        until_limit,
         blocking,
     }
 }

@@ -278,10 +278,10 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         if !self.backlog.state.buffer.is_empty() || len == 0 {
             return Ok(ControlFlow::Continue(Retry::WhenReady));
         }
-        let left = self.context.left(self.backlog.pipe_position);
+        let until_limit = self.context.until_limit(self.backlog.pipe_position);
         let filled = self
             .backlog
-            .fill_buffer(&self.context.kernel, len, left, blocking)?;
+            .fill_buffer(&self.context.kernel, len, until_limit, blocking)?;
         match filled {
             Step::Filled => {
                 self.round_end.get_or_insert(self.backlog.pipe_position);

@@ -150,7 +150,7 @@ impl<'a> SinkState<'a> {
         let max = self.state.sink.nonblocking_len(kernel, blocking);
         let budget = StepBudget {
             max,
-            remaining: max,
+            until_limit: max,
             blocking,
         };
         let step = match self.drained_by {

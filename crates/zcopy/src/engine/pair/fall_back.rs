@@ -94,7 +94,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         let limit = self.context.options.limit.unwrap_or(u64::MAX);
         let budget = StepBudget {
             max: buffer::MIN_CAPACITY as u64,
-            remaining: limit - self.context.bytes,
+            until_limit: limit - self.context.bytes,
             blocking: self.context.blocking(),
         };
         match buffered::fill(&self.context.kernel, &mut self.state, &budget)? {

@@ -31,7 +31,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             match extents.next(&self.context.kernel, &self.state.source) {
                 Ok(Segment::Data(len)) => budget.max = budget.max.min(len),
                 Ok(Segment::Hole(len)) => {
-                    return self.make_hole(len.min(budget.remaining)).map(Some);
+                    return self.make_hole(len.min(budget.until_limit)).map(Some);
                 }
                 Ok(Segment::End | Segment::Unknown) => self.extents = None,
                 Ok(Segment::NotOpened(errno)) => {

@@ -18,15 +18,15 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// # Errors
     ///
     /// How long to wait, if none may be moved yet.
-    pub(super) fn allowance(&mut self, left: u64) -> Result<u64, Duration> {
+    pub(super) fn allowance(&mut self, until_limit: u64) -> Result<u64, Duration> {
         let kernel = &self.context.kernel;
         if self.state.needs_input() {
-            return self.context.pacer.allow(kernel, left);
+            return self.context.pacer.allow(kernel, until_limit);
         }
         let waiting = self.state.buffer.pending();
-        let waiting = &waiting[..left.min(waiting.len() as u64) as usize];
+        let waiting = &waiting[..until_limit.min(waiting.len() as u64) as usize];
         let pause = self.state.records.pause(kernel, waiting);
-        pause.map_or(Ok(left), Err)
+        pause.map_or(Ok(until_limit), Err)
     }
 
     /// With a tick, returns a wait for the endpoints that the coming step needs, so that it does

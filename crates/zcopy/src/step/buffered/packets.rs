@@ -29,7 +29,7 @@ pub(super) fn splice_part<K: Kernel>(
     budget: &StepBudget,
 ) -> Result<Option<Step>, CallError> {
     let pending = state.buffer.pending().len() as u64;
-    let room = (state.buffer.max_capacity() as u64).min(budget.remaining);
+    let room = (state.buffer.max_capacity() as u64).min(budget.until_limit);
     let max = budget.max.min(room.saturating_sub(pending));
     let max = match state.sink.info.kind {
         Kind::Datagram => max.min(SAFE_DATAGRAM as u64),
@@ -76,7 +76,7 @@ pub(super) fn least_read(state: &CopyState<'_>, budget: &StepBudget) -> usize {
     if state.cannot_splice_packets {
         // Without splice, a read may exceed the rate, but not the limit.
         let pending = state.buffer.pending().len() as u64;
-        LARGEST.min(budget.remaining.saturating_sub(pending)) as usize
+        LARGEST.min(budget.until_limit.saturating_sub(pending)) as usize
     } else {
         state.source.info.least_read()
     }

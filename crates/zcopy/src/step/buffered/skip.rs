@@ -140,7 +140,7 @@ pub(super) fn failed<K: Kernel>(
     }
     granularity(kernel, state);
     let waiting = state.in_flight();
-    let end = size.min(position.saturating_add(budget.remaining - waiting));
+    let end = size.min(position.saturating_add(budget.until_limit - waiting));
     state.bad.waiting = waiting;
     state.bad.could_not_read(position, len as u64, end, errno);
     Ok(Step::Repeat)
