@@ -144,7 +144,7 @@ impl Reopened {
             }
             return Ok(n);
         }
-        let len = sink.reserve_in_place(kernel, bytes.len() as u64)? as usize;
+        let len = sink.reserve_ignoring_free_space(kernel, bytes.len() as u64)? as usize;
         if sink.has_lost_position() {
             return Err(Errno::SPIPE);
         }

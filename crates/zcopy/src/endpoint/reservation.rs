@@ -123,7 +123,7 @@ impl Endpoint<'_> {
     ///
     /// # Errors
     ///
-    /// Those of [`Endpoint::reserve_in_place`]; [`Cause::DiskNearlyFull`].
+    /// Those of [`Endpoint::reserve_ignoring_free_space`]; [`Cause::DiskNearlyFull`].
     pub(crate) fn reserve_to_write<K: Kernel>(
         &mut self,
         kernel: &K,
@@ -144,21 +144,25 @@ impl Endpoint<'_> {
         if len == 0 {
             return Err(Cause::DiskNearlyFull);
         }
-        let len = self.reserve_in_place(kernel, len)?;
+        let len = self.reserve_ignoring_free_space(kernel, len)?;
         if is_asked {
             self.free_space = self.free_space.map(|room| room.saturating_sub(len));
         }
         Ok(len)
     }
 
-    /// Reserves `len` bytes of a sink that need no free space, for a clone or a hole. Returns how
-    /// many bytes the next call may write at [`Endpoint::fd_at`]: fewer if a part of the last
-    /// reservation is left.
+    /// Reserves `len` bytes of a sink, however little space is free: for a clone or a hole, which
+    /// need none, and for a write to a reopened sink. Returns how many bytes the next call may
+    /// write at [`Endpoint::fd_at`]: fewer if a part of the last reservation is left.
     ///
     /// # Errors
     ///
     /// Those of [`Endpoint::reserve_to_read`]; `ENOSPC` at the end of a disk.
-    pub(crate) fn reserve_in_place<K: Kernel>(&mut self, kernel: &K, len: u64) -> Result<u64> {
+    pub(crate) fn reserve_ignoring_free_space<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        len: u64,
+    ) -> Result<u64> {
         if !self.goes_by_cursor() {
             return Ok(len);
         }

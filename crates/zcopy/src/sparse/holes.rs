@@ -217,7 +217,7 @@ impl Holes {
 /// Reserves the sink's next `len` bytes. `None` if they reach beyond the largest offset, or if
 /// bytes that were reserved before have to be written first.
 fn reserve<K: Kernel>(kernel: &K, sink: &mut Endpoint<'_>, len: u64) -> Option<Range<u64>> {
-    let is_reserved = sink.reserve_in_place(kernel, len).ok()? == len;
+    let is_reserved = sink.reserve_ignoring_free_space(kernel, len).ok()? == len;
     let start = sink.position().filter(|_| is_reserved)?;
     let end = start.checked_add(len)?;
     i64::try_from(end).ok().map(|_| start..end)

@@ -100,7 +100,7 @@ fn clone<K: Kernel>(
         }
         let readable = state.source.reserve_to_read(kernel, len);
         let is_reserved = readable.map_err(CallError::of_call("lseek", Side::Source))? == len && {
-            let writable = state.sink.reserve_in_place(kernel, len);
+            let writable = state.sink.reserve_ignoring_free_space(kernel, len);
             writable.map_err(CallError::of_call("lseek", Side::Sink))? == len
         };
         let positions = (state.source.position(), state.sink.position());
