@@ -2,10 +2,10 @@
 //!
 //! Bytes wait in the [`backlog`], a private pipe, until every sink has them; each sink has a
 //! [`sink_state`]. `tee(2)` duplicates the pipe's contents for the sinks that splice, without
-//! copying; when all have them, the last of these sinks splices the bytes out of the backlog. If
-//! some sinks must be written to (appending files, terminals), a read into one buffer empties the
-//! backlog instead, and they are written from it. The engine works in rounds: it takes more from
-//! the source when every sink has accepted the bytes of this round.
+//! copying; when all others have them, the *consuming sink*, one of these, splices the bytes out of
+//! the backlog. If some sinks must be written to (appending files, terminals), a read into one
+//! buffer empties the backlog instead, and they are written from it. The engine works in rounds: it
+//! takes more from the source when every sink has accepted the bytes of this round.
 
 use crate::call_error::{CallError, Cause};
 use crate::context::Context;
@@ -236,7 +236,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         let position = if let Some(position) = written.or(given) {
             position
         } else {
-            // Without a sink, all bytes that the last one lacks are returned to the caller.
+            // Without a live sink, all bytes that the one detached last lacks are returned.
             self.delivered()
         };
         let released = self.backlog.drop_before(position);
@@ -264,7 +264,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         }
         sink.is_detached = true;
         self.detached_last = index;
-        // The bytes in the last sink's pipe may have to be returned.
+        // Without a live sink, the bytes in this one's pipe may have to be returned.
         if self.has_live_sink() {
             self.sinks[index].state.pipe = None;
         }
@@ -289,8 +289,8 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         self.backlog.state.in_flight() == 0 && self.live().all(|(_, sink)| has_all(sink))
     }
 
-    /// Returns the number of bytes that every live sink has accepted; without one, those of the
-    /// last.
+    /// Returns the number of bytes that every live sink has accepted; without one, those of
+    /// the sink detached last.
     fn delivered(&self) -> u64 {
         let least = self.live().map(|(_, sink)| sink.delivered).min();
         least.unwrap_or(self.sinks[self.detached_last].delivered)
@@ -336,7 +336,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
                 return Ok(flow);
             }
             // This comes after the wait, during which readers may close.
-            self.choose_last_sink();
+            self.choose_consuming_sink();
         }
         let flow = self.take_step()?;
         if flow == Flow::Observe {

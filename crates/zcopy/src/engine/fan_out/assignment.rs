@@ -27,10 +27,16 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             .all(|(_, sink)| sink.served_by == Strategy::Buffered)
     }
 
-    /// Chooses the sink that splices the bytes out of the backlog when all others have them: the
-    /// last one that is not a pipe, so that `tee` serves the pipes, which need no private pipe. No
-    /// sink does if some are written to: then a read into the buffer takes the bytes out.
-    pub(super) fn choose_last_sink(&mut self) {
+    /// Returns the consuming sink, which splices the bytes out of the backlog when all others have
+    /// them, if one has been chosen.
+    pub(super) fn consuming_sink(&self) -> Option<usize> {
+        self.last_served_by(Strategy::Splice)
+    }
+
+    /// Chooses the consuming sink: one that is not a pipe, if there is one, so that `tee` serves
+    /// the pipes, which need no private pipe. There is none if some sinks are written to: then a
+    /// read into the buffer takes the bytes out of the backlog.
+    pub(super) fn choose_consuming_sink(&mut self) {
         if self.backlog.storage == Storage::Buffer {
             return;
         }
@@ -41,7 +47,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             return;
         }
         let has_buffered_sink = self.last_served_by(Strategy::Buffered).is_some();
-        match self.last_served_by(Strategy::Splice) {
+        match self.consuming_sink() {
             Some(index) if has_buffered_sink => self.sinks[index].use_tee(),
             None if !has_buffered_sink => {
                 let spliced = self.last_served_by(Strategy::SplicePipe);

@@ -23,8 +23,8 @@ pub(crate) enum Storage {
 /// The source, and the bytes that have left it.
 ///
 /// `tee` can duplicate the bytes at the head of a pipe any number of times, but leaves them there.
-/// Then the last of the sinks that splice takes them out, or a read into the buffer does, from
-/// which the other sinks are written.
+/// Then the consuming sink splices them out, or a read takes them into the buffer, from which the
+/// other sinks are written.
 pub(crate) struct Backlog<'a> {
     pub(crate) storage: Storage,
     /// The source, the private pipe, and the buffer. Its sink stands for those that are written to.

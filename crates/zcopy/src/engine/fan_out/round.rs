@@ -51,7 +51,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             retry = retry.min(self.drain(index, blocking)?);
         }
         let len = self.consumable();
-        if let Some(index) = self.last_served_by(Strategy::Splice) {
+        if let Some(index) = self.consuming_sink() {
             retry = retry.min(self.splice(index, len, blocking)?);
         } else {
             // Bytes that no sink wants are read and dropped.
@@ -234,7 +234,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         Ok(Retry::AtOnce)
     }
 
-    /// Splices up to `len` bytes out of the backlog into the sink that was chosen for this.
+    /// Splices up to `len` bytes out of the backlog into the consuming sink.
     pub(super) fn splice(
         &mut self,
         index: usize,

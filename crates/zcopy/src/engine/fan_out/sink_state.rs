@@ -24,7 +24,7 @@ pub(crate) struct SinkState<'a> {
     pub(crate) state: CopyState<'a>,
     /// How the sink gets its bytes: [`Tee`](Strategy::Tee) into the sink, which is a pipe;
     /// [`SplicePipe`](Strategy::SplicePipe), through a private pipe that `tee` fills;
-    /// [`Splice`](Strategy::Splice) out of the backlog, after all of these;
+    /// [`Splice`](Strategy::Splice) out of the backlog, after all of these (the consuming sink);
     /// [`Buffered`](Strategy::Buffered), by writes from the backlog's buffer.
     pub(crate) served_by: Strategy,
     /// How its private pipe is drained: by splice, or, if the sink refuses that, by read and write.

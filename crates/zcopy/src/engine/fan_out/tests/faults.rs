@@ -160,10 +160,10 @@ fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
     }
 }
 
-/// The other sinks have all bytes, and the last one, which removes them from the source, has none:
-/// the source still holds all of them.
+/// The other sinks have all bytes, and the consuming sink has none: the backlog still holds all of
+/// them.
 #[test]
-fn the_last_sink_failing_while_the_others_are_ahead_hands_everything_back() {
+fn the_consuming_sink_failing_while_the_others_are_ahead_hands_everything_back() {
     for is_stream in [false, true] {
         let kernel = SimKernel::default();
         let source = source(&kernel, is_stream);
