@@ -121,7 +121,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
                     refuses_packets: from.kind == Kind::Pipe && has_pipe,
                     ..CopyState::new(source, written_to).with_sizes(&options)
                 },
-                pipe_position: 0,
+                head_position: 0,
                 surplus: Vec::new(),
             },
             sinks: sink_states,
@@ -140,7 +140,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
     /// Begins a round, unless the limit or the rate forbids it or the source is not ready: then it
     /// returns the flow that says so.
     fn begin(&mut self) -> Result<Option<Flow>, RunError> {
-        let until_limit = self.context.until_limit(self.backlog.pipe_position);
+        let until_limit = self.context.until_limit(self.backlog.head_position);
         if until_limit == 0 {
             return Ok(Some(Flow::Ended(Ended::Limit)));
         }
@@ -156,11 +156,11 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             self.give_up_tee(Some(Cause::SharedCursor))?;
         }
         self.give_lone_reader_a_pipe();
-        self.round_limit = self.backlog.pipe_position + allowed;
-        self.round_start = self.backlog.pipe_position;
+        self.round_limit = self.backlog.head_position + allowed;
+        self.round_start = self.backlog.head_position;
         self.round_end = None;
         let source = &self.backlog.state.source;
-        let is_long = self.context.is_long(self.backlog.pipe_position, source);
+        let is_long = self.context.is_long(self.backlog.head_position, source);
         let sinks = self.sinks.iter().map(|sink| &sink.state.sink);
         if let Some(capacity) = self.context.grow_pipes(is_long, Some(source), sinks) {
             self.backlog.state.source_capacity = Some(capacity);
@@ -284,7 +284,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
     /// Returns whether every sink has every byte that has left the source, and the backlog is
     /// empty, also of bytes that no sink wants any more.
     fn all_caught_up(&self) -> bool {
-        let position = self.backlog.pipe_position;
+        let position = self.backlog.head_position;
         let has_all = |sink: &SinkState<'_>| sink.delivered == position && sink.given == position;
         self.backlog.state.in_flight() == 0 && self.live().all(|(_, sink)| has_all(sink))
     }

@@ -29,9 +29,9 @@ pub(crate) struct Backlog<'a> {
     pub(crate) storage: Storage,
     /// The source, the private pipe, and the buffer. Its sink stands for those that are written to.
     pub(crate) state: CopyState<'a>,
-    /// The position in the stream of the first byte in the pipe, or, without a pipe, of the next
-    /// byte of the source.
-    pub(crate) pipe_position: u64,
+    /// The position in the stream of the byte at the head of the pipe, or, without a pipe, of the
+    /// next byte of the source. The bytes in the buffer lie before it.
+    pub(crate) head_position: u64,
     /// Bytes beyond the limit that the source cannot be rewound over: the rest of a packet or
     /// message, or a message that was read after another reader had taken the one before it.
     pub(crate) surplus: Vec<u8>,
@@ -40,7 +40,7 @@ pub(crate) struct Backlog<'a> {
 impl<'a> Backlog<'a> {
     /// Returns how many bytes have left the source.
     pub(crate) fn consumed(&self) -> u64 {
-        self.pipe_position + self.state.in_pipe()
+        self.head_position + self.state.in_pipe()
     }
 
     /// Returns the pipe whose contents are duplicated.
@@ -53,7 +53,7 @@ impl<'a> Backlog<'a> {
 
     /// Returns the position in the stream of the first byte in the buffer.
     pub(crate) fn buffered_from(&self) -> u64 {
-        self.pipe_position - self.state.buffer.pending().len() as u64
+        self.head_position - self.state.buffer.pending().len() as u64
     }
 
     /// Returns the bytes in the buffer from a position in the stream on.
@@ -156,7 +156,7 @@ impl<'a> Backlog<'a> {
         };
         let step = splice_pipe::splice_out(kernel, pipe, sink, len, blocking)?;
         if let Step::Moved(n) = step {
-            self.pipe_position += n;
+            self.head_position += n;
             if let Some(pipe) = &mut self.state.pipe {
                 pipe.in_flight -= n;
             }
@@ -179,7 +179,7 @@ impl<'a> Backlog<'a> {
         };
         if step == Step::Filled {
             let n = self.state.buffer.pending().len() as u64;
-            self.pipe_position += n;
+            self.head_position += n;
             // A read of whole blocks, packets or messages may return more than the limit leaves.
             let surplus = n.saturating_sub(until_limit);
             if surplus > 0 {
@@ -187,7 +187,7 @@ impl<'a> Backlog<'a> {
                     self.surplus = self.state.buffer.pending()[until_limit as usize..].to_vec();
                 }
                 self.state.buffer.truncate(until_limit as usize);
-                self.pipe_position -= surplus;
+                self.head_position -= surplus;
             }
         } else if step == Step::MessageTooLong {
             // Another reader took the message that was measured, and this one does not fit.
@@ -199,7 +199,7 @@ impl<'a> Backlog<'a> {
     /// Drops the bytes before this position from the buffer, and returns them.
     pub(crate) fn drop_before(&mut self, position: u64) -> &[u8] {
         let n = position
-            .min(self.pipe_position)
+            .min(self.head_position)
             .saturating_sub(self.buffered_from());
         self.state.buffer.consume(n as usize)
     }
@@ -207,7 +207,7 @@ impl<'a> Backlog<'a> {
     /// Returns the bytes from this position on, out of the buffer and the private pipe.
     pub(crate) fn bytes_from<K: Kernel>(&mut self, kernel: &K, position: u64) -> Vec<u8> {
         let mut bytes = self.buffered_at(position).to_vec();
-        let skipped = position.saturating_sub(self.pipe_position);
+        let skipped = position.saturating_sub(self.head_position);
         let in_pipe = match &mut self.state.pipe {
             Some(pipe) => pipe.contents(kernel),
             None => Vec::new(),

@@ -31,7 +31,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             sink.blocked = false;
         }
         if self.backlog.storage == Storage::Pipe && self.all_caught_up() {
-            let max = self.round_limit - self.backlog.pipe_position;
+            let max = self.round_limit - self.backlog.head_position;
             match self.backlog.fill_pipe(&self.context.kernel, max, blocking) {
                 Ok(Step::Filled) => {
                     self.round_end = Some(self.backlog.consumed());
@@ -77,7 +77,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     fn positions(&self) -> (u64, u64, u64) {
         let given = self.sinks.iter().map(|sink| sink.given).sum();
         let delivered = self.sinks.iter().map(|sink| sink.delivered).sum();
-        (self.backlog.pipe_position, given, delivered)
+        (self.backlog.head_position, given, delivered)
     }
 
     /// Decides what to do when a splice from the source moved nothing.
@@ -107,7 +107,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     /// Reads from a stream that has ended or is at its urgent mark, which only a read gets past.
     fn read_past_mark(&mut self) -> Result<Flow, RunError> {
-        let max = self.round_limit - self.backlog.pipe_position;
+        let max = self.round_limit - self.backlog.head_position;
         let blocking = self.context.blocking();
         match self
             .backlog
@@ -124,7 +124,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     /// Reads to confirm the end of a file, which may hide its size.
     fn confirm_end(&mut self) -> Result<Flow, RunError> {
-        let max = self.round_limit - self.backlog.pipe_position;
+        let max = self.round_limit - self.backlog.head_position;
         let blocking = self.context.blocking();
         let filled = self
             .backlog
@@ -157,7 +157,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     fn teeable(&self) -> u64 {
         match (self.backlog.storage, self.round_end) {
             (Storage::Buffer, _) | (_, None) => 0,
-            (_, Some(end)) => end - self.backlog.pipe_position,
+            (_, Some(end)) => end - self.backlog.head_position,
         }
     }
 
@@ -165,7 +165,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     fn tee(&mut self, index: usize, blocking: Blocking) -> Result<Retry, RunError> {
         let len = self.teeable();
         let sink = &mut self.sinks[index];
-        let has_it = sink.given > self.backlog.pipe_position || sink.state.in_flight() > 0;
+        let has_it = sink.given > self.backlog.head_position || sink.state.in_flight() > 0;
         if !sink.is_live() || !sink.uses_tee() || has_it || len == 0 {
             return Ok(Retry::WhenReady);
         }
@@ -205,7 +205,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             Storage::Pipe => 0,
             Storage::Buffer => self.backlog.state.in_pipe(),
         };
-        end.saturating_sub(self.backlog.pipe_position).max(in_pipe)
+        end.saturating_sub(self.backlog.head_position).max(in_pipe)
     }
 
     /// Returns whether a read may succeed although a splice from the source failed: nothing has
@@ -255,7 +255,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 .splice_to(&self.context.kernel, &mut sink.state.sink, len, blocking);
         match spliced {
             Ok(Step::Moved(n)) => {
-                sink.given = self.backlog.pipe_position;
+                sink.given = self.backlog.head_position;
                 sink.accepted(n);
                 sink.has_shared_pages = true;
                 let cursor_was_moved = sink.state.sink.cursor_was_moved();
@@ -278,13 +278,13 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         if !self.backlog.state.buffer.is_empty() || len == 0 {
             return Ok(ControlFlow::Continue(Retry::WhenReady));
         }
-        let until_limit = self.context.until_limit(self.backlog.pipe_position);
+        let until_limit = self.context.until_limit(self.backlog.head_position);
         let filled = self
             .backlog
             .fill_buffer(&self.context.kernel, len, until_limit, blocking)?;
         match filled {
             Step::Filled => {
-                self.round_end.get_or_insert(self.backlog.pipe_position);
+                self.round_end.get_or_insert(self.backlog.head_position);
                 Ok(ControlFlow::Continue(Retry::AtOnce))
             }
             Step::Eof if self.round_end.is_some() => Err(backlog::missing_bytes("read").into()),

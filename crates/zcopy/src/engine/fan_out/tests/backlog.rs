@@ -33,7 +33,7 @@ fn a_stream_is_not_read_past_its_mark_before_it_answers() {
     let mut backlog = Backlog {
         storage: Storage::Pipe,
         state: CopyState::new(from, to),
-        pipe_position: 0,
+        head_position: 0,
         surplus: Vec::new(),
     };
     backlog.state.pipe = Some(Pipe::open(&&kernel, pipe::WANTED).unwrap());
