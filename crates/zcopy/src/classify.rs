@@ -100,7 +100,8 @@ fn deserves_full_classification(source: &FdInfo, sink: &FdInfo, options: &Option
     let is_long = match source.kind {
         Kind::Regular => source.size.is_some(),
         kind => kind == Kind::Block,
-    } && plan::remaining(source, options).is_none_or(|left| left > plan::SMALL);
+    } && plan::remaining(source, options)
+        .is_none_or(|left| left > plan::OFFLOAD_ABOVE);
     is_long
         || source.is_same(sink)
         || source.direct

@@ -146,8 +146,9 @@ impl<'a, K: Kernel> Context<'a, K> {
     /// says nothing: it is only an upper bound.
     #[inline]
     pub(crate) fn is_long(&self, moved: u64, source: &Endpoint<'_>) -> bool {
-        let is_large = source.info.size.is_some() && self.total.is_some_and(|n| n > plan::SMALL);
-        is_large || moved >= plan::SMALL
+        let is_large =
+            source.info.size.is_some() && self.total.is_some_and(|n| n > plan::OFFLOAD_ABOVE);
+        is_large || moved >= plan::OFFLOAD_ABOVE
     }
 
     /// Enlarges the caller's pipes, once, when `is_long` says that the transfer is long. Returns the

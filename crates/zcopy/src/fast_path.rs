@@ -86,7 +86,7 @@ pub(crate) fn try_fast_path<K: Kernel>(
     let (mut from, mut to) = match known {
         Some(to) => {
             // Skips `F_GETFL` for a small source: a wrong access mode makes the read fail.
-            let from = FdInfo::of_small_file(kernel, source, small_into(&to))
+            let from = FdInfo::of_small_file(kernel, source, max_offload_above(&to))
                 .map_err(|error| unclassifiable(Side::Source, error))?;
             (from, to)
         }
@@ -120,12 +120,12 @@ pub(crate) fn try_fast_path<K: Kernel>(
     Ok(FastPath::Continue(from, to, partial))
 }
 
-/// Returns the largest size, in bytes, of a small file that goes to this sink.
-fn small_into(sink: &FdInfo) -> u64 {
+/// Returns the most that [`plan::offload_above`] returns for this sink, whatever the source is.
+fn max_offload_above(sink: &FdInfo) -> u64 {
     match sink.kind {
-        Kind::Regular => plan::SHORT,
-        Kind::Null => plan::SMALL_FILE,
-        _ => plan::SMALL,
+        Kind::Regular => plan::PRIVATE_PIPE_ABOVE,
+        Kind::Null => plan::FILE_OFFLOAD_ABOVE,
+        _ => plan::OFFLOAD_ABOVE,
     }
 }
 
@@ -139,11 +139,11 @@ fn is_small<K: Kernel>(
     options: &Options,
 ) -> bool {
     match source.size {
-        Some(size) if source.kind != Kind::Regular || size > small_into(sink) => false,
-        Some(size) if size <= plan::SMALL => true,
+        Some(size) if source.kind != Kind::Regular || size > max_offload_above(sink) => false,
+        Some(size) if size <= plan::OFFLOAD_ABOVE => true,
         Some(size) if !source.has_holes() => {
             source.classify_file_system(kernel, fd);
-            size <= plan::small_file(source, sink, options)
+            size <= plan::offload_above(source, sink, options)
         }
         _ => false,
     }

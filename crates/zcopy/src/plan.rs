@@ -20,26 +20,26 @@ mod tee;
 pub use candidate::{Candidate, Verdict};
 
 pub(crate) use filtered::plan_filtered;
-pub(crate) use fit::{page_sharing, small_file};
+pub(crate) use fit::{offload_above, page_sharing};
 pub(crate) use repeated::plan_repeated;
 pub(crate) use several::plan_several;
 
 /// Up to this many bytes read and write are faster than any offload, because an offload costs more
 /// to prepare than it saves. GNU cat has the same limit.
-pub(crate) const SMALL: u64 = 32 << 10;
+pub(crate) const OFFLOAD_ABOVE: u64 = 32 << 10;
 
 /// Up to this many bytes read and write are faster from a file on ext4, tmpfs or xfs to a file or
 /// `/dev/null`.
-pub(crate) const SMALL_FILE: u64 = 64 << 10;
+pub(crate) const FILE_OFFLOAD_ABOVE: u64 = 64 << 10;
 
 /// The length in bytes of the shortest warm-up, during which a strategy that needs no preparation
-/// serves a pipe or stream socket. After it, one step that moves [`SMALL`] bytes shows that a
-/// private pipe is worth opening.
+/// serves a pipe or stream socket. After it, one step that moves [`OFFLOAD_ABOVE`] bytes shows that
+/// a private pipe is worth opening.
 pub(crate) const WARM_UP: u64 = 128 << 10;
 
 /// Up to this many bytes a private pipe costs more than it saves, and strategies that need no
 /// preparation come first.
-pub(crate) const SHORT: u64 = 256 << 10;
+pub(crate) const PRIVATE_PIPE_ABOVE: u64 = 256 << 10;
 
 /// The reason for the strategy that the caller requested.
 const REQUESTED: &str = "the caller asked for it";
@@ -173,7 +173,7 @@ fn order(
     options: &Options,
 ) -> [Strategy; Strategy::PAIRWISE.len()] {
     use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe};
-    let is_short = remaining(source, options).is_some_and(|left| left <= SHORT);
+    let is_short = remaining(source, options).is_some_and(|left| left <= PRIVATE_PIPE_ABOVE);
     let [second, third, fourth, fifth] = match (source.kind, sink.kind) {
         _ if is_short => [CopyFileRange, Splice, Sendfile, SplicePipe],
         // A server may copy the file, or the file system may share its blocks.

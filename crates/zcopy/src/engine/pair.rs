@@ -86,7 +86,9 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         let is_worth_searching = match sink.info.kind {
             Kind::Regular => true,
             // Only an inspector sees bytes that go to `/dev/null`.
-            Kind::Null => options.inspected && remaining.is_some_and(|left| left > plan::SMALL),
+            Kind::Null => {
+                options.inspected && remaining.is_some_and(|left| left > plan::OFFLOAD_ABOVE)
+            }
             _ => false,
         };
         let is_searched = source.info.kind == Kind::Regular
@@ -282,7 +284,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
                 self.phase = Phase::Main;
             }
         }
-        let came_at_once = n >= plan::SMALL || self.state.buffer.was_filled();
+        let came_at_once = n >= plan::OFFLOAD_ABOVE || self.state.buffer.was_filled();
         let is_bulk = self.context.bytes >= plan::WARM_UP && came_at_once;
         if is_bulk && self.state.in_flight() == 0 {
             self.phase = Phase::Main;

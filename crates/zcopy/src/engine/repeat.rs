@@ -219,7 +219,7 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
                 return Ok(Flow::Wait(Wait::Time(time)));
             }
         };
-        let is_long = self.context.bytes >= plan::SMALL;
+        let is_long = self.context.bytes >= plan::OFFLOAD_ABOVE;
         let sink = std::iter::once(&self.sink);
         self.context.grow_pipes(is_long, None, sink);
         let blocking = self.context.blocking();

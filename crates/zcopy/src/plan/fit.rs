@@ -1,6 +1,6 @@
 //! Decides how well each strategy suits a source and a sink, and why.
 
-use super::{SHORT, SMALL, SMALL_FILE, goes_by_cursor, remaining};
+use super::{FILE_OFFLOAD_ABOVE, OFFLOAD_ABOVE, PRIVATE_PIPE_ABOVE, goes_by_cursor, remaining};
 use crate::fd_info::{FdInfo, FileSystem, Kind, Memory};
 use crate::options::{Options, Reflink, SkipErrors, Sparse};
 use crate::pipe::LARGEST_PACKET;
@@ -10,7 +10,7 @@ use crate::strategy::Strategy;
 /// Up to this many bytes a private pipe between two file systems takes longer to open than it
 /// saves: it measured 0.78 to 0.88 times the speed of read and write at 64 and 128 KiB, and the
 /// same speed at 256 KiB.
-const SMALL_ACROSS: u64 = 128 << 10;
+const CROSS_FS_PIPE_ABOVE: u64 = 128 << 10;
 
 /// A read of fewer bytes than this may truncate a packet of a pipe in packet mode.
 const PACKET: u64 = LARGEST_PACKET as u64;
@@ -106,12 +106,12 @@ fn why_read_and_write(source: &FdInfo, sink: &FdInfo, options: &Options) -> Opti
         {
             None
         }
-        _ if at_most(SMALL) => Some(FEW),
-        _ if at_most(small_file(source, sink, options)) => {
+        _ if at_most(OFFLOAD_ABOVE) => Some(FEW),
+        _ if at_most(offload_above(source, sink, options)) => {
             Some("little of the file is left, and read and write need no preparation")
         }
         (Kind::Regular, Kind::Regular)
-            if !source.may_share_blocks(sink) && at_most(SMALL_ACROSS) =>
+            if !source.may_share_blocks(sink) && at_most(CROSS_FS_PIPE_ABOVE) =>
         {
             Some("at most 128 KiB are left, and opening a private pipe takes longer than it saves")
         }
@@ -120,19 +120,21 @@ fn why_read_and_write(source: &FdInfo, sink: &FdInfo, options: &Options) -> Opti
     }
 }
 
-/// Returns the number of bytes up to which read and write are fastest from this file to this sink,
-/// because every other strategy needs a reserved range or a private pipe first.
+/// Returns the number of bytes up to which read and write are fastest from this source to this
+/// sink, because every other strategy needs a reserved range or a private pipe first.
 ///
 /// At 64 KiB read and write measured 1.07 to 1.22 times the speed of the offloads that they
 /// replaced. Between files on ext4 and tmpfs they reach the speed of a private pipe at 256 KiB. A
 /// clone on xfs measured 0.87 times their speed at 64 KiB, and 1.13 times at 128 KiB. A clone on
 /// btrfs takes less than half of their time. On other file systems a server may copy the file.
-pub(crate) fn small_file(source: &FdInfo, sink: &FdInfo, options: &Options) -> u64 {
+pub(crate) fn offload_above(source: &FdInfo, sink: &FdInfo, options: &Options) -> u64 {
     use FileSystem::{Ext4, Tmpfs, Xfs};
     match (source.kind, source.file_system, sink.kind) {
-        (Kind::Regular, Ext4 | Tmpfs, Kind::Regular) if goes_by_cursor(sink, options) => SHORT,
-        (Kind::Regular, Ext4 | Tmpfs | Xfs, Kind::Regular | Kind::Null) => SMALL_FILE,
-        _ => SMALL,
+        (Kind::Regular, Ext4 | Tmpfs, Kind::Regular) if goes_by_cursor(sink, options) => {
+            PRIVATE_PIPE_ABOVE
+        }
+        (Kind::Regular, Ext4 | Tmpfs | Xfs, Kind::Regular | Kind::Null) => FILE_OFFLOAD_ABOVE,
+        _ => OFFLOAD_ABOVE,
     }
 }
 

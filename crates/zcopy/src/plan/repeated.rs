@@ -2,7 +2,7 @@
 
 use super::several::why_written_to;
 use super::tee::{Reasons, tee_or_buffered};
-use super::{Plan, SHORT};
+use super::{PRIVATE_PIPE_ABOVE, Plan};
 use crate::error::RunError;
 use crate::fd_info::{FdInfo, Kind};
 use crate::options::Options;
@@ -46,7 +46,7 @@ fn why_not_worth_it(sink: &FdInfo, options: &Options) -> Option<&'static str> {
             Some("a file copies the bytes in any case: tee measured as fast as write")
         }
         Kind::Stream => Some("tee measured 0.4 times the speed of write over a unix socket"),
-        _ if options.limit.is_some_and(|limit| limit <= SHORT) => {
+        _ if options.limit.is_some_and(|n| n <= PRIVATE_PIPE_ABOVE) => {
             Some("at most 256 KiB are wanted, and filling a pipe costs more than it saves")
         }
         _ => None,

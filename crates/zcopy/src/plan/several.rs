@@ -1,7 +1,7 @@
 //! The plan for several sinks: whether they share pages, and how each sink is served.
 
 use super::tee::{Reasons, tee_or_buffered};
-use super::{Candidate, Plan, SMALL, fit, remaining};
+use super::{Candidate, OFFLOAD_ABOVE, Plan, fit, remaining};
 use crate::error::RunError;
 use crate::fd_info::{FdInfo, Kind, Memory};
 use crate::options::{Options, Reflink, Sparse};
@@ -107,7 +107,7 @@ fn why_tee_gains_nothing(source: &FdInfo, options: &Options) -> Option<&'static 
         Kind::Terminal => Some(fit::TERMINAL),
         Kind::Other => Some(fit::UNKNOWN_DEVICE),
         Kind::Memory(_) => Some(fit::GENERATED),
-        _ if remaining(source, options).is_some_and(|left| left <= SMALL) => Some(fit::FEW),
+        _ if remaining(source, options).is_some_and(|left| left <= OFFLOAD_ABOVE) => Some(fit::FEW),
         Kind::Regular if source.size.is_none() => Some(fit::CLAIMS_EMPTY),
         _ => None,
     }

@@ -66,7 +66,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     /// with two pipes among the sinks, whose readers take turns anyway, or where bytes are copied.
     pub(super) fn give_lone_reader_a_pipe(&mut self) {
         let came_at_once = self.backlog.head_position - self.round_start;
-        let is_bulk = self.backlog.head_position >= plan::WARM_UP && came_at_once >= plan::SMALL;
+        let is_bulk =
+            self.backlog.head_position >= plan::WARM_UP && came_at_once >= plan::OFFLOAD_ABOVE;
         if !self.may_add_pipe || self.backlog.storage == Storage::Buffer || !is_bulk {
             return;
         }
