@@ -19,8 +19,9 @@ use crate::sys::{Blocking, Kernel};
 pub(super) enum Retry {
     /// At once: another call serves it now, or a signal came.
     AtOnce,
-    /// When bytes have moved or an endpoint becomes ready: no other call helps this sink now.
-    WhenReady,
+    /// After progress: no other call helps this sink before bytes have moved, for it or for another
+    /// sink, or an endpoint has become ready.
+    AfterProgress,
 }
 
 impl<K: Kernel> FanOutEngine<'_, K> {
@@ -45,7 +46,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             }
         }
         let before = self.positions();
-        let mut retry = Retry::WhenReady;
+        let mut retry = Retry::AfterProgress;
         for index in 0..self.sinks.len() {
             retry = retry.min(self.tee(index, blocking)?);
             retry = retry.min(self.drain(index, blocking)?);
@@ -167,7 +168,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let sink = &mut self.sinks[index];
         let has_it = sink.given > self.backlog.head_position || sink.state.in_flight() > 0;
         if !sink.is_live() || !sink.uses_tee() || has_it || len == 0 {
-            return Ok(Retry::WhenReady);
+            return Ok(Retry::AfterProgress);
         }
         match sink.tee(&self.context.kernel, &mut self.backlog, len, blocking) {
             // The private pipe holds bytes and has a writer.
@@ -181,7 +182,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let sink = &mut self.sinks[index];
         let has_bytes = sink.is_live() && sink.state.in_flight() > 0;
         if !has_bytes || !sink.check_ready(&self.context.kernel, blocking) {
-            return Ok(Retry::WhenReady);
+            return Ok(Retry::AfterProgress);
         }
         let step = sink.drain(&self.context.kernel, blocking);
         let is_requested = self.context.options.strategy.is_some();
@@ -243,7 +244,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     ) -> Result<Retry, RunError> {
         let sink = &mut self.sinks[index];
         if len == 0 || !sink.check_ready(&self.context.kernel, blocking) {
-            return Ok(Retry::WhenReady);
+            return Ok(Retry::AfterProgress);
         }
         let len = len.min(
             sink.state
@@ -262,7 +263,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 if cursor_was_moved && self.context.options.strategy.is_none() {
                     self.serve_by_writing(index, Cause::SharedCursor)?;
                 }
-                Ok(Retry::WhenReady)
+                Ok(Retry::AfterProgress)
             }
             step => self.sink_step(index, step),
         }
@@ -276,7 +277,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         blocking: Blocking,
     ) -> Result<ControlFlow<Flow, Retry>, RunError> {
         if !self.backlog.state.buffer.is_empty() || len == 0 {
-            return Ok(ControlFlow::Continue(Retry::WhenReady));
+            return Ok(ControlFlow::Continue(Retry::AfterProgress));
         }
         let until_limit = self.context.until_limit(self.backlog.head_position);
         let filled = self
@@ -299,7 +300,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             && sink.served_by == Strategy::Buffered
             && !self.backlog.buffered_at(sink.delivered).is_empty();
         if !is_written_to || !sink.check_ready(&self.context.kernel, blocking) {
-            return Ok(Retry::WhenReady);
+            return Ok(Retry::AfterProgress);
         }
         let step = sink.write(&self.context.kernel, &self.backlog, blocking);
         self.sink_step(index, step)
@@ -312,7 +313,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         step: Result<Step, CallError>,
     ) -> Result<Retry, RunError> {
         match step {
-            Ok(Step::Moved(_)) => Ok(Retry::WhenReady),
+            Ok(Step::Moved(_)) => Ok(Retry::AfterProgress),
             Ok(Step::Blocked(_)) => {
                 let sink = &mut self.sinks[index];
                 // If no time-out has expired, the sink is full.
@@ -321,7 +322,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                     return self.sink_call_failed(index, error);
                 }
                 sink.blocked = true;
-                Ok(Retry::WhenReady)
+                Ok(Retry::AfterProgress)
             }
             Ok(Step::Unsupported(cause)) => {
                 self.serve_by_writing(index, cause)?;
