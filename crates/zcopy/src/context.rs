@@ -188,7 +188,13 @@ impl<'a, K: Kernel> Context<'a, K> {
     /// polling as ready and then block.
     pub(crate) fn count_blocked(&mut self) -> Option<Duration> {
         self.times_blocked += 1;
-        (self.times_blocked > MAX_TIMES_BLOCKED).then_some(RETRY_DELAY)
+        self.has_blocked_too_often().then_some(RETRY_DELAY)
+    }
+
+    /// Returns whether steps have blocked so often, although the endpoints polled as ready, that
+    /// the engine blames the strategy.
+    pub(crate) fn has_blocked_too_often(&self) -> bool {
+        self.times_blocked > MAX_TIMES_BLOCKED
     }
 
     /// Adds an endpoint to those that are waited for. With ticks it leaves out an endpoint that

@@ -185,7 +185,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         self.context.check_time_out(Side::Sink, &mut self.sink)?;
         let delay = self.context.count_blocked();
         let is_last = self.current() != Strategy::Tee || self.context.options.strategy.is_some();
-        if delay.is_some() && !is_last {
+        if self.context.has_blocked_too_often() && !is_last {
             self.fall_back(Errno::AGAIN.into())?;
             return Ok(Flow::Advance);
         }

@@ -75,7 +75,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
         let strategy = self.current_strategy();
         let is_last = strategy.facts().is_last_resort || self.context.requested().is_some();
-        if delay.is_some() && !is_last {
+        if self.context.has_blocked_too_often() && !is_last {
             return self.fall_back(strategy, Cause::Errno(Errno::AGAIN));
         }
         if side != Side::Sink {
