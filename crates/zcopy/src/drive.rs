@@ -90,7 +90,8 @@ fn wait<K: Kernel>(
     }
 }
 
-/// Returns the side of the endpoints that are still waited for, and [`Side::Neither`] for both.
+/// Returns the side of the endpoints that are still waited for, as [`Progress::blocked`] reports
+/// it: [`Side::Neither`] if they are on both sides. `None` if there are none.
 fn pending_side(awaited: &[Awaited<'_>]) -> Option<Side> {
     let wanted = pending(awaited).filter(|awaited| awaited.interest == Interest::Ready);
     wanted

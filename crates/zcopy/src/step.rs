@@ -51,8 +51,8 @@ pub(crate) enum Step {
     /// The next message is longer than the limit allows. All of it stays in the source or in the
     /// buffer.
     MessageTooLong,
-    /// This side is not ready. [`Side::Neither`] if the call does not say which side it is.
-    Blocked(Side),
+    /// This side is not ready; `None` if the call does not say which side it is.
+    Blocked(Option<Side>),
     /// A signal interrupted the call, or a failed read has to be repeated with another length or
     /// position. Nothing moved.
     Repeat,

@@ -207,7 +207,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             }
             Ok(Step::Repeat) => Ok(Flow::Observe),
             Ok(Step::Blocked(side)) => {
-                self.source_has_answered |= side != Side::Sink;
+                self.source_has_answered |= side != Some(Side::Sink);
                 self.blocked(side)
             }
             Ok(Step::MessageTooLong) => Ok(Flow::Ended(Ended::Limit)),

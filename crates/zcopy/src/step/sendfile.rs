@@ -51,5 +51,5 @@ pub(super) fn step<K: Kernel>(
     let sent = step::move_reserved(kernel, state, len, |state, len| {
         kernel.sendfile(state.sink.fd, state.source.fd_at(), len)
     });
-    sent.or_else(|errno| splice::on_errno("sendfile", Side::Sink, Side::Neither, errno))
+    sent.or_else(|errno| splice::on_errno("sendfile", Some(Side::Sink), Side::Neither, errno))
 }

@@ -64,14 +64,15 @@ pub(super) fn step<K: Kernel>(
     })
 }
 
-/// Returns the side that `EAGAIN` means: opposite a file, which is always ready, the pipe.
-fn blocked_side(state: &CopyState<'_>) -> Side {
+/// Returns the side that `EAGAIN` means: opposite a file, which is always ready, the pipe. `None`
+/// if it can mean either side.
+fn blocked_side(state: &CopyState<'_>) -> Option<Side> {
     if state.source.info.is_seekable() {
-        Side::Sink
+        Some(Side::Sink)
     } else if state.sink.info.is_seekable() {
-        Side::Source
+        Some(Side::Source)
     } else {
-        Side::Neither
+        None
     }
 }
 
@@ -97,7 +98,7 @@ pub(super) fn flags(blocking: Blocking) -> SpliceFlags {
 /// splices inside the kernel. `EAGAIN` means the `blocked` side, and an error the `failing` side.
 pub(super) fn on_errno(
     call: &'static str,
-    blocked: Side,
+    blocked: Option<Side>,
     failing: Side,
     errno: Errno,
 ) -> Result<Step, CallError> {

@@ -107,7 +107,8 @@ pub(super) fn fill_pipe<K: Kernel>(
     let taken = step::take_reserved(state, reserved.map_err(Cause::from), |state, len| {
         kernel.splice(state.source.fd_at(), (pipe.writer(), None), len, flags)
     });
-    let mut step = taken.or_else(|errno| on_errno("splice", Side::Source, Side::Source, errno));
+    let mut step =
+        taken.or_else(|errno| on_errno("splice", Some(Side::Source), Side::Source, errno));
     if let Ok(Step::Moved(n)) = step {
         pipe.in_flight = n;
         step = Ok(Step::Filled);
@@ -169,6 +170,6 @@ pub(crate) fn splice_out<K: Kernel>(
             sink.advance(n as u64);
             Ok(Step::Moved(n as u64))
         }
-        Err(errno) => on_errno("splice", Side::Sink, Side::Sink, errno),
+        Err(errno) => on_errno("splice", Some(Side::Sink), Side::Sink, errno),
     }
 }

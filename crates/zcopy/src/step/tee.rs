@@ -40,6 +40,6 @@ pub(crate) fn duplicate<K: Kernel>(
     match kernel.tee(source, sink, len as usize, flags(blocking)) {
         Ok(0) => Ok(Step::Eof),
         Ok(n) => Ok(Step::Moved(n as u64)),
-        Err(errno) => on_errno("tee", Side::Sink, Side::Sink, errno),
+        Err(errno) => on_errno("tee", Some(Side::Sink), Side::Sink, errno),
     }
 }

@@ -90,7 +90,7 @@ impl<'a> Backlog<'a> {
     ) -> Result<Step, CallError> {
         let source = &self.state.source;
         if blocking == Blocking::Nonblocking && !source.would_answer(kernel) {
-            return Ok(Step::Blocked(Side::Source));
+            return Ok(Step::Blocked(Some(Side::Source)));
         }
         let room = self.state.pipe.as_ref().map_or(0, |pipe| pipe.capacity);
         let max = max.min(room.min(buffer::FIRST_CAPACITY) as u64);

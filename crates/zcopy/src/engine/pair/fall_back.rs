@@ -75,7 +75,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             Ok(_) => Err(stopped_early(strategy)),
             Err(Errno::SPIPE) => self.confirm_end(strategy),
             // Another reader of the pipe has taken bytes that the sink has not received.
-            Err(Errno::AGAIN) => self.blocked(Side::Source),
+            Err(Errno::AGAIN) => self.blocked(Some(Side::Source)),
             Err(errno) => Err(CallError::new("read", Side::Source, errno).into()),
         }
     }

@@ -65,11 +65,12 @@ impl<K: Kernel> PairEngine<'_, K> {
         must_wait.then(|| Wait::until_each_ready(None))
     }
 
-    /// Waits for the side that blocked a step, unless another strategy or a read comes first.
-    pub(super) fn blocked(&mut self, side: Side) -> Result<Flow, RunError> {
+    /// Waits for the side that blocked a step, or for both if it is not known, unless another
+    /// strategy or a read comes first.
+    pub(super) fn blocked(&mut self, side: Option<Side>) -> Result<Flow, RunError> {
         self.check_time_out(side)?;
         let delay = self.context.count_blocked();
-        if self.context.times_blocked > 1 && side != Side::Sink && self.may_be_at_mark() {
+        if self.context.times_blocked > 1 && side != Some(Side::Sink) && self.may_be_at_mark() {
             self.phase = Phase::Confirming;
             return Ok(Flow::Advance);
         }
@@ -78,31 +79,31 @@ impl<K: Kernel> PairEngine<'_, K> {
         if self.context.has_blocked_too_often() && !is_last {
             return self.fall_back(strategy, Cause::Errno(Errno::AGAIN));
         }
-        if side != Side::Sink {
+        if side != Some(Side::Sink) {
             self.context
                 .await_ready(Side::Source, &mut self.state.source);
         }
-        if side != Side::Source {
+        if side != Some(Side::Source) {
             self.context.await_ready(Side::Sink, &mut self.state.sink);
         }
         Ok(Flow::Wait(Wait::until_each_ready(delay)))
     }
 
     /// Fails if a socket's own time-out expired inside the call.
-    fn check_time_out(&mut self, side: Side) -> Result<(), CallError> {
+    fn check_time_out(&mut self, side: Option<Side>) -> Result<(), CallError> {
         let (source, sink) = (&mut self.state.source, &mut self.state.sink);
-        if side != Side::Sink
+        if side != Some(Side::Sink)
             && let Err(error) = self.context.check_time_out(Side::Source, source)
-            && (side == Side::Source || sink.is_blocking(&self.context.kernel))
+            && (side == Some(Side::Source) || sink.is_blocking(&self.context.kernel))
         {
             return Err(error);
         }
         // A splice without a private pipe also fails with `EAGAIN` because of its pipe, if that is
         // in non-blocking mode. So only a pipe in blocking mode proves that the time-out has
         // expired.
-        if side != Side::Source
+        if side != Some(Side::Source)
             && let Err(error) = self.context.check_time_out(Side::Sink, sink)
-            && (side == Side::Sink || source.is_blocking(&self.context.kernel))
+            && (side == Some(Side::Sink) || source.is_blocking(&self.context.kernel))
         {
             return Err(error);
         }

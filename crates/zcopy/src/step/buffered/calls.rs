@@ -182,7 +182,7 @@ fn refuses_nowait(errno: Errno) -> bool {
 pub(crate) fn on_errno(call: &'static str, side: Side, errno: Errno) -> Result<Step, CallError> {
     match errno {
         Errno::INTR => Ok(Step::Repeat),
-        Errno::AGAIN => Ok(Step::Blocked(side)),
+        Errno::AGAIN => Ok(Step::Blocked(Some(side))),
         errno => Err(CallError::new(call, side, errno)),
     }
 }

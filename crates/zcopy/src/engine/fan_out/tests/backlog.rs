@@ -40,6 +40,6 @@ fn a_stream_is_not_read_past_its_mark_before_it_answers() {
     let answer = backlog
         .fill_by_read(&&kernel, 1000, Blocking::Nonblocking)
         .unwrap();
-    assert_eq!(answer, Step::Blocked(Side::Source));
+    assert_eq!(answer, Step::Blocked(Some(Side::Source)));
     assert!(kernel.results(Call::Read).is_empty());
 }
