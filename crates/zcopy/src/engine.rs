@@ -1,4 +1,4 @@
-//! The loops that move bytes, and the trait that lets one driver run them all.
+//! The engines, which move bytes, and the trait that lets one driver run them all.
 //!
 //! An engine never sleeps in `poll(2)`. A byte whose sink answers `EAGAIN` follows this path: the
 //! step returns [`Step::Blocked`](crate::step::Step::Blocked), the engine lists the sink in
@@ -27,7 +27,7 @@ pub(crate) use filter::{FilterEngine, FilterState, Source, read_ahead};
 pub(crate) use pair::PairEngine;
 pub(crate) use repeat::RepeatEngine;
 
-/// A loop that moves bytes in steps.
+/// An engine moves bytes in steps.
 pub(crate) trait Engine<'a> {
     type Kernel: Kernel;
 

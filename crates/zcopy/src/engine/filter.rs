@@ -1,4 +1,4 @@
-//! The loop that reads, filters and writes.
+//! The engine that reads, filters and writes.
 
 use std::cell::OnceCell;
 

@@ -1,4 +1,4 @@
-//! The loop that writes a repeated pattern to a sink.
+//! The engine that writes a repeated pattern to a sink.
 
 use std::borrow::Cow;
 

@@ -23,8 +23,8 @@ impl<'a> Transfer<'a> {
     ///
     /// Without read errors, the option costs only the strategies that it rules out:
     /// [`Strategy::Reflink`], and [`Strategy::CopyFileRange`] where it may share blocks. A small
-    /// file goes through the loop of longer transfers, which costs some more system calls. On a
-    /// failing disk each failing read takes seconds.
+    /// file takes the path of longer transfers, which costs some more system calls. On a failing
+    /// disk each failing read takes seconds.
     ///
     /// The transfer moves bytes by its fastest strategy up to the first bad block, and by
     /// [`Strategy::Buffered`] from there. The smallest piece that it skips is the smallest that the

@@ -19,7 +19,7 @@ impl<'a> Transfer<'a> {
     /// called.
     ///
     /// It rules out no strategy, and costs a `poll(2)` before most calls, also without an observer.
-    /// A small file goes through the loop of longer transfers, which costs some more calls.
+    /// A small file takes the path of longer transfers, which costs some more calls.
     ///
     /// # Examples
     ///
@@ -70,8 +70,7 @@ impl<'a> Transfer<'a> {
     /// Choose it to show or stop a transfer: it sees counts, not bytes, and rules out no strategy.
     /// Add a [`tick`](Self::tick) if the observer must also run while nothing moves. Choose
     /// [`inspect`](Self::inspect) to see the bytes. It costs one call of the observer for each
-    /// step. A small file goes through the loop of longer transfers, which costs some more system
-    /// calls.
+    /// step. A small file takes the path of longer transfers, which costs some more system calls.
     ///
     /// A step moves at most 4 MiB, or the [`buffer_size`](Self::buffer_size), on pipes and sockets,
     /// and 64 MiB between files, unless a whole file is cloned at once. The transfer skips a hole
