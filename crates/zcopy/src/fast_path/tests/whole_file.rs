@@ -120,7 +120,7 @@ fn a_longer_sink_keeps_its_end() {
 }
 
 #[test]
-fn what_cannot_be_cloned_into_is_not_touched() {
+fn a_sink_that_cannot_be_cloned_into_is_not_touched() {
     let kernel = SimKernel::default();
     let (source, sink) = ends(&kernel);
     let object = kernel.state.borrow().descriptor(sink.as_raw_fd()).object;

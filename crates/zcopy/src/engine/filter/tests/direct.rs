@@ -50,7 +50,7 @@ fn rest() -> Vec<u8> {
 }
 
 #[test]
-fn what_is_reserved_is_read_before_anything_behind_it() {
+fn reserved_bytes_are_read_before_any_behind_them() {
     for injection in [
         Injection::Interrupted,
         Injection::Short(10),
@@ -66,7 +66,7 @@ fn what_is_reserved_is_read_before_anything_behind_it() {
 
 /// The range was reserved, and no process received its bytes.
 #[test]
-fn what_a_read_that_failed_had_reserved_waits_for_the_next_source() {
+fn bytes_reserved_by_a_failed_read_wait_for_the_next_source() {
     let kernel = SimKernel::default();
     let (source, sink) = source(&kernel, Injection::Fails(Errno::IO));
     let (mut same, mut state) = (Maker::Same, FilterState::new());
@@ -78,7 +78,7 @@ fn what_a_read_that_failed_had_reserved_waits_for_the_next_source() {
 
 /// The thread reads through a descriptor of its own.
 #[test]
-fn what_the_thread_had_reserved_is_not_forgotten_with_it() {
+fn bytes_reserved_by_the_thread_are_read_or_handed_back() {
     for (injection, is_read) in [
         (Injection::Fails(Errno::IO), false),
         (Injection::Interrupted, true),

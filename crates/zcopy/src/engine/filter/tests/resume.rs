@@ -37,7 +37,7 @@ fn never(_: Input<'_>, _: &mut [u8]) -> Filtered {
 }
 
 #[test]
-fn what_waits_is_shown_with_what_the_next_source_has() {
+fn a_filter_gets_waiting_bytes_together_with_those_of_the_next_source() {
     let kernel = SimKernel::default();
     let sink = empty_file(&kernel);
     let (mut lines, mut state) = (Maker::Lines, FilterState::new());
@@ -71,7 +71,7 @@ fn an_empty_source_is_not_filtered() {
 }
 
 #[test]
-fn what_comes_in_the_end_alone_is_written() {
+fn output_produced_only_at_the_end_is_written() {
     let kernel = SimKernel::default();
     let sink = empty_file(&kernel);
     let (mut count, mut state) = (COUNT, FilterState::new());
@@ -127,7 +127,7 @@ fn a_file_is_rewound_over_what_the_filter_has_not_come_to() {
 
 /// The rest did not fit in front of the bytes read, and the next run panicked.
 #[test]
-fn what_a_pipe_cannot_take_back_is_filtered_before_more_is_read() {
+fn bytes_that_a_pipe_cannot_take_back_are_filtered_before_more_are_read() {
     let kernel = SimKernel::default();
     let sink = empty_file(&kernel);
     let mut bytes = patterned(200_000);
@@ -329,7 +329,7 @@ fn messages_made_of_a_stream_are_as_long_as_every_family_takes() {
 }
 
 #[test]
-fn what_is_made_of_a_message_is_a_message() {
+fn a_filtered_message_stays_one_message() {
     let kernel = SimKernel::default();
     let sent = [7, 1, 40_000, 2].map(patterned);
     let source = Object::Messages(Messages::written_by_peer(&sent));

@@ -346,7 +346,7 @@ fn a_source_that_claims_to_be_empty_is_not_skipped_through() {
 /// The report and the callback gave an offset that was too small by the bytes that waited for a
 /// whole block, and counted those bytes as skipped.
 #[test]
-fn what_waits_for_a_block_is_not_skipped_and_comes_before() {
+fn bytes_that_wait_for_a_block_are_not_reported_as_skipped() {
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().has_proc = true;
     let file = bad_file(100_000, 8192..12_288, Errno::IO);

@@ -137,7 +137,7 @@ fn a_short_read_at_an_odd_place_keeps_its_range_if_others_have_read_on() {
 /// A failure within the unaligned rest, or within the blocks before it, loses no bytes from the
 /// count.
 #[test]
-fn what_is_not_written_is_handed_back_wherever_it_fails() {
+fn unwritten_bytes_are_handed_back_whichever_write_fails() {
     for nth in 0..12 {
         let kernel = kernel(true);
         let source = oddly(&kernel);

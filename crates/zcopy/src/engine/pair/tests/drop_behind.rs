@@ -141,7 +141,7 @@ fn pages_are_dropped_8_mib_at_a_time_and_those_of_the_sink_a_window_later() {
 
 /// The kernel has read ahead, and no other process uses those pages.
 #[test]
-fn what_was_read_ahead_of_a_limit_is_dropped_too_and_what_lies_8_mib_behind_it_is_not() {
+fn pages_read_ahead_of_a_limit_are_dropped_too_and_pages_8_mib_behind_it_are_not() {
     for (limit, len) in [(30, 38), (31, 39), (32, 0), (33, 0)] {
         let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&vec![7; 40 * MIB]), OFlags::empty());

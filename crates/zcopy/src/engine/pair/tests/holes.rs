@@ -263,7 +263,7 @@ fn ending_in_a_hole(resized_to: usize) -> (SimKernel, OwnedFd, OwnedFd) {
 }
 
 #[test]
-fn what_is_appended_after_the_search_for_data_is_not_taken_for_a_hole() {
+fn bytes_appended_after_the_search_for_data_are_not_taken_for_a_hole() {
     let (kernel, source, sink) = ending_in_a_hole(45);
     let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
     let (len, hole) = (45 * BLOCK as u64, 20 * BLOCK as u64);
@@ -273,7 +273,7 @@ fn what_is_appended_after_the_search_for_data_is_not_taken_for_a_hole() {
 }
 
 #[test]
-fn what_is_cut_off_after_the_search_for_data_is_not_copied_as_zeros() {
+fn bytes_truncated_after_the_search_for_data_are_not_copied_as_zeros() {
     for left in [30, 20, 10] {
         let (kernel, source, sink) = ending_in_a_hole(left);
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();

@@ -60,7 +60,7 @@ fn end_in_hole(scenario: &mut Scenario) {
 }
 
 #[test]
-fn what_others_write_at_a_shared_position_is_neither_lost_nor_torn() {
+fn bytes_others_write_at_a_shared_position_are_neither_lost_nor_torn() {
     let features = Features {
         sharing: true,
         ..Features::NONE
@@ -371,7 +371,7 @@ fn a_hole_that_is_cut_off_after_its_turn_counts_at_a_device_too() {
 }
 
 #[test]
-fn what_others_put_behind_the_range_of_a_transfer_stays() {
+fn bytes_others_put_behind_the_range_of_a_transfer_stay() {
     let features = Features {
         sizes: true,
         ..Features::NONE

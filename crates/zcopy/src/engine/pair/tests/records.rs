@@ -124,7 +124,7 @@ fn the_last_record_goes_at_once_where_blocks_are_gathered() {
 
 /// The transfer took the counted bytes for everything in the pipe, although more had arrived.
 #[test]
-fn what_comes_to_complete_a_block_is_counted_too() {
+fn records_that_arrive_to_complete_a_block_are_counted_too() {
     let kernel = SimKernel::default();
     kernel.state.borrow_mut().has_proc = true;
     let bytes = b"line\n".repeat(2000);
@@ -136,7 +136,7 @@ fn what_comes_to_complete_a_block_is_counted_too() {
 }
 
 #[test]
-fn what_has_no_delimiter_at_its_end_is_moved_and_not_counted() {
+fn bytes_without_a_delimiter_at_their_end_are_moved_and_not_counted() {
     let kernel = SimKernel::default();
     let source = stream(&kernel, LINES, &[]);
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());

@@ -43,7 +43,7 @@ fn stopped(
 }
 
 #[test]
-fn what_was_taken_for_a_reserved_range_is_put_there_before_a_stop() {
+fn bytes_taken_for_a_reserved_range_are_written_there_before_a_stop() {
     for cursor_is_shared in [false, true] {
         for cut in [Injection::Short(SHORT), Injection::Interrupted] {
             let kernel = SimKernel::default();

@@ -245,7 +245,7 @@ impl Case {
 }
 
 #[test]
-fn what_can_be_read_is_delivered_and_the_rest_is_zeros() {
+fn readable_bytes_are_delivered_and_the_rest_are_zeros() {
     holds_for_all(cases(), CASES, check);
 }
 
