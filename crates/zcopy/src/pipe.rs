@@ -91,38 +91,30 @@ impl Pipe {
             // A packet of one byte cannot be divided.
             return Ok(false);
         }
-        // A read ends behind a packet, and discards what it has no room for. The first two reads
-        // are whole also if a packet ends before the last byte; the next two divide that packet.
-        let holds_any = self.divides_packet(kernel, calls, len - 1)?;
-        Ok(holds_any || len > 2 && self.divides_packet(kernel, calls, len - 2)?)
-    }
-
-    /// Returns whether two reads of the shared bytes, of `first` bytes and of the rest, show a
-    /// packet: it ends before the end of a read, or lies in both.
-    fn divides_packet<K: Kernel>(
-        &mut self,
-        kernel: &K,
-        calls: &mut u64,
-        first: usize,
-    ) -> Result<bool> {
-        let len = self.in_flight as usize;
         let pipe = self.reader.as_fd();
         let probe = match &mut self.probe {
             Some(probe) => probe,
             none => none.insert(Probe::open(kernel, self.capacity)?),
         };
-        let writer = probe.writer.as_fd();
+        probe.share(kernel, pipe, len, calls)?;
         *calls += 1;
-        let shared = retried(|| kernel.tee(pipe, writer, len, SpliceFlags::NONBLOCK))?;
-        if shared < len {
-            return Err(Errno::NOBUFS);
+        let writer = probe.writer.as_fd();
+        match retried(|| kernel.write(writer, None, &[0], Blocking::MaySleep)) {
+            // A read ends behind a packet, so that it reaches the byte behind the shared ones only
+            // if there is none.
+            Ok(_) => Ok(!probe.read(kernel, len + 1, calls)),
+            // Every slot of the probe is in use. A packet that ends between the first two reads is
+            // divided by the next two, and any other by one of the first two.
+            Err(Errno::AGAIN) => {
+                let is_stream = probe.read(kernel, len - 1, calls) && probe.read(kernel, 1, calls);
+                if !is_stream || len == 2 {
+                    return Ok(!is_stream);
+                }
+                probe.share(kernel, pipe, len, calls)?;
+                Ok(!probe.read(kernel, len - 2, calls) || !probe.read(kernel, 2, calls))
+            }
+            Err(errno) => Err(errno),
         }
-        let is_whole = [first, len - first].map(|n| {
-            let (reader, room) = (probe.reader.as_fd(), &mut probe.room[..n]);
-            *calls += 1;
-            retried(|| kernel.read(reader, None, room, Blocking::MaySleep)) == Ok(n)
-        });
-        Ok(is_whole != [true; 2])
     }
 
     /// Reads and returns all bytes that the pipe holds.
@@ -149,7 +141,7 @@ impl Pipe {
 struct Probe {
     reader: OwnedFd,
     writer: OwnedFd,
-    /// Memory for as many bytes as the private pipe may hold.
+    /// Memory for one byte more than the private pipe may hold.
     room: Vec<u8>,
 }
 
@@ -157,12 +149,36 @@ impl Probe {
     fn open<K: Kernel>(kernel: &K, capacity: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe(Blocking::Nonblocking)?;
         grow(kernel, writer.as_fd(), capacity);
-        let room = vec![0; capacity];
+        let room = vec![0; capacity + 1];
         Ok(Self {
             reader,
             writer,
             room,
         })
+    }
+
+    /// Shares the `len` bytes of a pipe, behind those in the probe.
+    fn share<K: Kernel>(
+        &self,
+        kernel: &K,
+        pipe: BorrowedFd<'_>,
+        len: usize,
+        calls: &mut u64,
+    ) -> Result<()> {
+        *calls += 1;
+        let writer = self.writer.as_fd();
+        let shared = retried(|| kernel.tee(pipe, writer, len, SpliceFlags::NONBLOCK))?;
+        if shared < len {
+            return Err(Errno::NOBUFS);
+        }
+        Ok(())
+    }
+
+    /// Reads once, and returns whether `len` bytes came.
+    fn read<K: Kernel>(&mut self, kernel: &K, len: usize, calls: &mut u64) -> bool {
+        *calls += 1;
+        let (reader, room) = (self.reader.as_fd(), &mut self.room[..len]);
+        retried(|| kernel.read(reader, None, room, Blocking::MaySleep)) == Ok(len)
     }
 }
 

@@ -80,6 +80,14 @@ pub(crate) fn fill<K: Kernel>(
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
     let step = match state.take_pipe(kernel) {
+        Ok(pipe) if state.refuses_packets => {
+            // The search for packets takes fewer calls if a slot is free.
+            let page = kernel.page_size();
+            let max = budget
+                .max
+                .min((pipe.capacity as u64).saturating_sub(page).max(page));
+            fill_pipe(kernel, state, &StepBudget { max, ..*budget }, pipe)?
+        }
         Ok(pipe) => fill_pipe(kernel, state, budget, pipe)?,
         Err(errno) => Step::Unsupported(errno.into()),
     };

@@ -174,6 +174,33 @@ fn no_read_divides_a_packet_behind_a_stream() {
     });
 }
 
+/// A write of 4097 bytes in packet mode is a packet of a page and one of a byte. The private pipe has
+/// 16 slots, all of which are in use, and at one of the lengths these two packets are the last.
+#[test]
+fn a_packet_before_the_last_byte_of_a_full_pipe_is_not_passed_on() {
+    const PIECE: usize = 3000;
+    bounded(|| {
+        for n_pieces in 200..216 {
+            let n_stream = n_pieces * PIECE;
+            let bytes = pattern(n_stream + 4097);
+            let (source, feed) = pipe();
+            rustix::pipe::fcntl_setpipe_size(&feed, 1 << 20).unwrap();
+            for piece in bytes[..n_stream].chunks(PIECE) {
+                assert_eq!(rustix::io::write(&feed, piece), Ok(PIECE));
+            }
+            rustix::fs::fcntl_setfl(&feed, OFlags::DIRECT).unwrap();
+            assert_eq!(rustix::io::write(&feed, &bytes[n_stream..]), Ok(4097));
+            drop(feed);
+            let (sink, reader) = reader();
+            let transfer = Transfer::new(&source, &sink).buffer_size(64 << 10);
+            let report = transfer.run().unwrap();
+            drop(sink);
+            let what = format!("{n_pieces}: {report}");
+            assert_same(&reader.join().unwrap(), &bytes, &what);
+        }
+    });
+}
+
 /// The bytes that were taken out of the source are handed back.
 #[test]
 fn a_requested_strategy_that_meets_packets_fails_and_loses_nothing() {

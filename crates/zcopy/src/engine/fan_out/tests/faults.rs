@@ -387,9 +387,8 @@ fn an_error_of_pipe_creation_that_is_no_refusal_is_reported_unchanged() {
         let kernel = SimKernel::default();
         let source = source(&kernel, false);
         let sinks = [pipe(&kernel), file(&kernel)];
-        // The first two look for packets.
-        kernel.inject(Call::Tee, &[Injection::Normal; 2]);
-        kernel.inject(Call::Tee, &[Injection::Fails(errno)]);
+        // The first looks for packets.
+        kernel.inject(Call::Tee, &[Injection::Normal, Injection::Fails(errno)]);
         let error = fan_out(&kernel, (&source, &sinks), options(), OnSinkError::Stop).unwrap_err();
         assert_eq!((error.side(), error.call()), (Side::Sink, Some("tee")));
         assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));
