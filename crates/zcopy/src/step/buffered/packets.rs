@@ -6,8 +6,10 @@
 //! holds packets: `pipe2(O_DIRECT)` sets it on the writer alone, which may also set it later. Every
 //! pipe may therefore hold packets.
 //!
-//! A read with more room than the pipe can hold divides no packet. Any other read is preceded by a
-//! splice into the private pipe, and has room for all that the private pipe then holds.
+//! A read with as much room as the pipe can hold divides no packet. Any other read is preceded by a
+//! splice into the private pipe, and has room for all that the private pipe then holds. If the
+//! kernel refuses the splice, or a private pipe of more than two pages, the transfer reads as every
+//! program does.
 
 use crate::buffer::{Alignment, FIRST_CAPACITY, SAFE_DATAGRAM};
 use crate::call_error::{CallError, Cause};
@@ -51,6 +53,11 @@ pub(super) fn splice_part<K: Kernel>(
             return Ok(None);
         }
     };
+    if max >= LARGEST && (pipe.capacity as u64) < max.min(pipe::DEFAULT_CAPACITY as u64) {
+        // The user's budget left a page or two, through which the bytes would take far longer.
+        state.pipe = Some(pipe);
+        return Ok(None);
+    }
     match splice_pipe::fill_pipe(kernel, state, &StepBudget { max, ..*budget }, pipe)? {
         // Without splice, a read has to take the bytes, and loses the rest of a packet as every
         // program does.
@@ -95,9 +102,20 @@ pub(crate) fn read_private_pipe<K: Kernel>(
     let Some(pipe) = state.pipe.as_mut().filter(|pipe| pipe.in_flight > 0) else {
         return Ok(None);
     };
-    let (buffer, len) = (&mut state.buffer, pipe.in_flight.min(max) as usize);
-    // The sink may be open with `O_DIRECT`.
-    buffer.reserve_exactly(buffer.pending().len() + len, Alignment::Page);
+    let buffer = &mut state.buffer;
+    let pending = buffer.pending().len();
+    let alignment = if state.sink.info.direct {
+        Alignment::Page
+    } else {
+        Alignment::CacheLine
+    };
+    let mut len = pipe.in_flight.min(max) as usize;
+    buffer.reserve(pending + len, alignment);
+    match state.source.info.kind {
+        Kind::Pipe => buffer.reserve_exactly(pending + len, alignment),
+        // No packets come from other sources.
+        _ => len = len.min(buffer.max_capacity() - pending),
+    }
     state.calls += 1;
     let room = buffer.spare_mut(len);
     let step = match kernel.read(pipe.reader(), None, room, Blocking::MaySleep) {
