@@ -32,7 +32,7 @@ pub(crate) struct CopyState<'a> {
     pub(crate) source_capacity: Option<usize>,
     /// Whether bytes go from a pipe through the private pipe into a pipe, which must not receive
     /// packets: its reader may expect a stream.
-    pub(crate) refuses_packets: bool,
+    pub(crate) searches_for_packets: bool,
     /// The second opening of the source, for reads that `O_DIRECT` forbids.
     pub(crate) source_reopened: Reopened,
     /// The second opening of the sink, for writes that `O_DIRECT` forbids.
@@ -74,7 +74,7 @@ impl<'a> CopyState<'a> {
     /// Returns a state without bytes in flight and without an inspector.
     pub(crate) fn new(source: Endpoint<'a>, sink: Endpoint<'a>) -> Self {
         Self {
-            refuses_packets: source.info.kind == Kind::Pipe && sink.info.kind == Kind::Pipe,
+            searches_for_packets: source.info.kind == Kind::Pipe && sink.info.kind == Kind::Pipe,
             source,
             sink,
             source_capacity: None,

@@ -174,6 +174,13 @@ impl<'fd> Endpoint<'fd> {
         found.is_ok_and(|found| !found.is_empty())
     }
 
+    /// Whether it polls as hung up and not as readable: a pipe that is empty and whose writers have
+    /// gone.
+    pub(crate) fn has_hung_up<K: Kernel>(&self, kernel: &K) -> bool {
+        let found = self.poll(kernel, PollFlags::IN);
+        found.is_ok_and(|found| found.contains(PollFlags::HUP) && !found.contains(PollFlags::IN))
+    }
+
     /// Polls without sleeping.
     fn poll<K: Kernel>(&self, kernel: &K, events: PollFlags) -> Result<PollFlags> {
         let mut fds = [PollFd::from_borrowed_fd(self.fd, events)];

@@ -2,7 +2,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::sys::{Blocking, Errno, Kernel, Result, SpliceFlags, read_up_to, retried};
+use crate::sys::{
+    Blocking, Errno, Kernel, LONGEST_DISCARD, Result, SpliceFlags, read_up_to, retried,
+};
 
 /// The capacity in bytes that a private pipe requests: the default of `/proc/sys/fs/pipe-max-size`,
 /// which bounds unprivileged users.
@@ -79,42 +81,43 @@ impl Pipe {
         })
     }
 
+    /// Opens the pipe in which [`holds_packets`](Self::holds_packets) reads, if it is not open.
+    /// Returns how many bytes may be spliced into this pipe, so that they can be searched.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub(crate) fn searchable_len<K: Kernel>(&mut self, kernel: &K) -> Result<u64> {
+        let probe = match &mut self.probe {
+            Some(probe) => probe,
+            none => none.insert(Probe::open(kernel, self.capacity)?),
+        };
+        // The search makes fewer calls if a slot of the probe is free.
+        let page = kernel.page_size() as usize;
+        let room = probe.capacity.saturating_sub(page).max(page);
+        Ok(self.capacity.min(room).min(LONGEST_DISCARD - 1) as u64)
+    }
+
     /// Returns whether a reader of these bytes could lose some because they are packets. Leaves all
     /// bytes in the pipe, and counts the calls.
     ///
     /// # Errors
     ///
-    /// The errno of a call, or `ENOBUFS` if the probe has fewer slots than the pipe.
+    /// The errno of a call, or `ENOBUFS` if the probe has fewer slots than the bytes need, or is
+    /// not open.
     pub(crate) fn holds_packets<K: Kernel>(&mut self, kernel: &K, calls: &mut u64) -> Result<bool> {
         let len = self.in_flight as usize;
         if len == 1 {
             // A packet of one byte cannot be divided.
             return Ok(false);
         }
-        let pipe = self.reader.as_fd();
-        let probe = match &mut self.probe {
-            Some(probe) => probe,
-            none => none.insert(Probe::open(kernel, self.capacity)?),
-        };
-        probe.share(kernel, pipe, len, calls)?;
-        *calls += 1;
-        let writer = probe.writer.as_fd();
-        match retried(|| kernel.write(writer, None, &[0], Blocking::MaySleep)) {
-            // A read ends behind a packet, so that it reaches the byte behind the shared ones only
-            // if there is none.
-            Ok(_) => Ok(!probe.read(kernel, len + 1, calls)),
-            // Every slot of the probe is in use. A packet that ends between the first two reads is
-            // divided by the next two, and any other by one of the first two.
-            Err(Errno::AGAIN) => {
-                let is_stream = probe.read(kernel, len - 1, calls) && probe.read(kernel, 1, calls);
-                if !is_stream || len == 2 {
-                    return Ok(!is_stream);
-                }
-                probe.share(kernel, pipe, len, calls)?;
-                Ok(!probe.read(kernel, len - 2, calls) || !probe.read(kernel, 2, calls))
-            }
-            Err(errno) => Err(errno),
+        let probe = self.probe.take().ok_or(Errno::NOBUFS)?;
+        let found = probe.finds_packets(kernel, self.reader.as_fd(), len, calls);
+        // Otherwise the probe may still hold bytes, and is not needed again.
+        if found == Ok(false) {
+            self.probe = Some(probe);
         }
+        found
     }
 
     /// Reads and returns all bytes that the pipe holds.
@@ -141,20 +144,55 @@ impl Pipe {
 struct Probe {
     reader: OwnedFd,
     writer: OwnedFd,
-    /// Memory for one byte more than the private pipe may hold.
-    room: Vec<u8>,
+    capacity: usize,
 }
 
 impl Probe {
-    fn open<K: Kernel>(kernel: &K, capacity: usize) -> Result<Self> {
+    fn open<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe(Blocking::Nonblocking)?;
-        grow(kernel, writer.as_fd(), capacity);
-        let room = vec![0; capacity + 1];
+        let granted = grow(kernel, writer.as_fd(), wanted);
+        let capacity = granted.map_or_else(|| kernel.pipe_capacity(writer.as_fd()), Ok)?;
+        if capacity < DEFAULT_CAPACITY {
+            return Err(Errno::NOBUFS);
+        }
         Ok(Self {
             reader,
             writer,
-            room,
+            capacity,
         })
+    }
+
+    /// Returns whether a packet of more than one byte is among the `len` bytes that a pipe holds.
+    /// Leaves the probe empty if there is none.
+    fn finds_packets<K: Kernel>(
+        &self,
+        kernel: &K,
+        pipe: BorrowedFd<'_>,
+        len: usize,
+        calls: &mut u64,
+    ) -> Result<bool> {
+        self.share(kernel, pipe, len, calls)?;
+        *calls += 1;
+        let writer = self.writer.as_fd();
+        match retried(|| kernel.write(writer, None, &[0], Blocking::MaySleep)) {
+            // A read ends behind a packet, so that it reaches the byte behind the shared ones only
+            // if there is none.
+            Ok(_) => Ok(!self.discard(kernel, len + 1, calls)),
+            // Every slot of the probe is in use. A packet that ends between the first two reads is
+            // divided by the next two, and any other by one of the first two.
+            Err(Errno::AGAIN) => {
+                let is_stream =
+                    self.discard(kernel, len - 1, calls) && self.discard(kernel, 1, calls);
+                if !is_stream || len == 2 {
+                    return Ok(!is_stream);
+                }
+                self.share(kernel, pipe, len, calls)?;
+                let is_stream =
+                    self.discard(kernel, len - 2, calls) && self.discard(kernel, 2, calls);
+                Ok(!is_stream)
+            }
+            Err(errno) => Err(errno),
+        }
     }
 
     /// Shares the `len` bytes of a pipe, behind those in the probe.
@@ -174,11 +212,10 @@ impl Probe {
         Ok(())
     }
 
-    /// Reads once, and returns whether `len` bytes came.
-    fn read<K: Kernel>(&mut self, kernel: &K, len: usize, calls: &mut u64) -> bool {
+    /// Reads and drops up to `len` bytes, and returns whether there were as many.
+    fn discard<K: Kernel>(&self, kernel: &K, len: usize, calls: &mut u64) -> bool {
         *calls += 1;
-        let (reader, room) = (self.reader.as_fd(), &mut self.room[..len]);
-        retried(|| kernel.read(reader, None, room, Blocking::MaySleep)) == Ok(len)
+        retried(|| kernel.discard(self.reader.as_fd(), len)) == Ok(len)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The system calls of this crate: [`Kernel`] declares them, [`Linux`] makes them through rustix,
 //! and the tests have a simulated kernel.
 //!
-//! This is the only file of the crate that may contain `unsafe`: for the ioctls and for the one
-//! call that rustix lacks.
+//! This is the only file of the crate that may contain `unsafe`: for the ioctls, for the one call
+//! that rustix lacks, and for a read whose buffers overlap.
 
 #![allow(
     unsafe_code,
@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use rustix::event::Timespec;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, StatxFlags};
+use rustix::io::IoSliceMut;
 #[cfg(not(target_os = "android"))]
-use rustix::io::{IoSlice, IoSliceMut, ReadWriteFlags};
+use rustix::io::{IoSlice, ReadWriteFlags};
 use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags};
@@ -24,11 +25,21 @@ use rustix::pipe::PipeFlags;
 use crate::side::Side;
 
 pub(crate) use kernel::{
-    Blocking, Errno, FdAt, FileSystemStatus, FileType, Kernel, OFlags, PollFd, PollFlags, Result,
-    SealFlags, SeekFrom, SocketType, SpliceFlags, Status, WriteOut, read_up_to, retried,
+    Blocking, Errno, FdAt, FileSystemStatus, FileType, Kernel, LONGEST_DISCARD, OFlags, PollFd,
+    PollFlags, Result, SealFlags, SeekFrom, SocketType, SpliceFlags, Status, WriteOut, read_up_to,
+    retried,
 };
+use kernel::{DISCARD_ROOM, MAX_BUFFERS};
 
 mod kernel;
+
+/// A `struct iovec`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Buffer {
+    base: *mut u8,
+    len: usize,
+}
 
 /// The running kernel.
 #[derive(Clone, Copy, Debug, Default)]
@@ -153,6 +164,29 @@ impl Kernel for Linux {
             (None, Blocking::MaySleep) => rustix::io::read(fd, buffer),
             (None, Blocking::Nonblocking) => read_nowait(fd, buffer),
         }
+    }
+
+    fn discard(&self, fd: BorrowedFd<'_>, len: usize) -> Result<usize> {
+        let mut room = [0_u8; DISCARD_ROOM];
+        let base = room.as_mut_ptr();
+        let whole = Buffer {
+            base,
+            len: DISCARD_ROOM,
+        };
+        let mut buffers = [whole; MAX_BUFFERS];
+        let len = len.min(LONGEST_DISCARD);
+        let n_whole = len / DISCARD_ROOM;
+        let n_buffers = len.div_ceil(DISCARD_ROOM);
+        if let Some(last) = buffers.get_mut(n_whole) {
+            last.len = len % DISCARD_ROOM;
+        }
+        // SAFETY: An `IoSliceMut` has the layout of an `iovec`, as `Buffer` has. The buffers are the
+        // same memory, which the kernel allows, and nobody makes references of them: rustix passes
+        // the pointer on. `room` outlives the call.
+        let slices = unsafe {
+            std::slice::from_raw_parts_mut(buffers.as_mut_ptr().cast::<IoSliceMut<'_>>(), n_buffers)
+        };
+        rustix::io::readv(fd, slices)
     }
 
     fn write(

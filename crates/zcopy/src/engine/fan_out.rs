@@ -118,7 +118,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             backlog: Backlog {
                 storage,
                 state: CopyState {
-                    refuses_packets: from.kind == Kind::Pipe && has_pipe,
+                    searches_for_packets: from.kind == Kind::Pipe && has_pipe,
                     ..CopyState::new(source, written_to).with_sizes(&options)
                 },
                 head_position: 0,

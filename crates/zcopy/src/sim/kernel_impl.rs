@@ -9,8 +9,8 @@ use super::objects::{BLOCK, Object};
 use super::script::Call;
 use crate::side::Side;
 use crate::sys::{
-    Blocking, Errno, FdAt, FileSystemStatus, FileType, Kernel, Linux, OFlags, PollFd, Result,
-    SealFlags, SeekFrom, SocketType, SpliceFlags, Status, WriteOut,
+    Blocking, Errno, FdAt, FileSystemStatus, FileType, Kernel, LONGEST_DISCARD, Linux, OFlags,
+    PollFd, Result, SealFlags, SeekFrom, SocketType, SpliceFlags, Status, WriteOut,
 };
 
 impl Kernel for &SimKernel {
@@ -173,6 +173,11 @@ impl Kernel for &SimKernel {
             state.read(at, buffer)
         };
         state.log_call(Call::Read, answer, |n| n)
+    }
+
+    fn discard(&self, fd: BorrowedFd<'_>, len: usize) -> Result<usize> {
+        let mut room = vec![0; len.min(LONGEST_DISCARD)];
+        self.read(fd, None, &mut room, Blocking::MaySleep)
     }
 
     fn write(

@@ -106,7 +106,7 @@ pub(crate) fn fill<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
-    if let Some(step) = packets::splice_part(kernel, state, budget)? {
+    if let Some(step) = packets::splice_before_read(kernel, state, budget) {
         return Ok(step);
     }
     // Earlier budgets allowed all bytes of the private pipe to leave the source.

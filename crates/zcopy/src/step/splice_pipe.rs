@@ -17,7 +17,7 @@
 //! | a fill returns 0 | the end of a pipe | the transfer ends |
 //! | a fill returns 0 | the end of another source, or an urgent mark | confirmed by a read |
 //! | a drain returns 0 | the sink accepts nothing from a pipe that holds bytes | refused |
-//! | any errno of the search for packets | no descriptor, or seccomp | refused |
+//! | any errno of the search for packets | no descriptor, no budget, or seccomp | refused |
 //! | packets were found, and a sink is a pipe | its reader expects a stream | refused |
 //!
 //! A file in append mode, `/dev/full`, `/dev/null` as a source, and many devices take no splice.
@@ -79,26 +79,29 @@ pub(crate) fn fill<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
-    let step = match state.take_pipe(kernel) {
-        Ok(pipe) if state.refuses_packets => {
-            // The search for packets takes fewer calls if a slot is free.
-            let page = kernel.page_size();
-            let max = budget
-                .max
-                .min((pipe.capacity as u64).saturating_sub(page).max(page));
-            fill_pipe(kernel, state, &StepBudget { max, ..*budget }, pipe)?
-        }
-        Ok(pipe) => fill_pipe(kernel, state, budget, pipe)?,
-        Err(errno) => Step::Unsupported(errno.into()),
+    let mut pipe = match state.take_pipe(kernel) {
+        Ok(pipe) => pipe,
+        Err(errno) => return Ok(Step::Unsupported(errno.into())),
     };
-    if let (Step::Filled, true, Some(pipe)) = (step, state.refuses_packets, &mut state.pipe) {
-        return Ok(match pipe.holds_packets(kernel, &mut state.calls) {
-            Ok(false) => step,
-            Ok(true) => Step::Unsupported(Cause::Packets),
-            Err(errno) => Step::Unsupported(errno.into()),
-        });
+    if !state.searches_for_packets {
+        return fill_pipe(kernel, state, budget, pipe);
     }
-    Ok(step)
+    let max = match pipe.searchable_len(kernel) {
+        Ok(len) => budget.max.min(len),
+        Err(errno) => {
+            state.pipe = Some(pipe);
+            return Ok(Step::Unsupported(errno.into()));
+        }
+    };
+    let step = fill_pipe(kernel, state, &StepBudget { max, ..*budget }, pipe)?;
+    let Some(pipe) = state.pipe.as_mut().filter(|_| step == Step::Filled) else {
+        return Ok(step);
+    };
+    Ok(match pipe.holds_packets(kernel, &mut state.calls) {
+        Ok(false) => step,
+        Ok(true) => Step::Unsupported(Cause::Packets),
+        Err(errno) => Step::Unsupported(errno.into()),
+    })
 }
 
 /// Splices from the source into this empty pipe, which becomes the private pipe. Returns like

@@ -28,6 +28,15 @@ pub(crate) fn retried<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
+/// The memory into which [`Kernel::discard`] reads, in bytes. It fits into a first-level cache.
+pub(super) const DISCARD_ROOM: usize = 16 << 10;
+
+/// The most buffers that one [`Kernel::discard`] passes to the kernel.
+pub(super) const MAX_BUFFERS: usize = 65;
+
+/// The most bytes that one [`Kernel::discard`] drops: more than 1 MiB.
+pub(crate) const LONGEST_DISCARD: usize = MAX_BUFFERS * DISCARD_ROOM;
+
 /// Reads up to `len` bytes with `read`, which receives the number of bytes so far and memory for
 /// the rest. Returns fewer if a read returns 0 or fails.
 pub(crate) fn read_up_to(
@@ -146,6 +155,8 @@ pub(crate) trait Kernel {
         buffer: &mut [u8],
         blocking: Blocking,
     ) -> Result<usize>;
+    /// Reads and drops up to `len` bytes, at most [`LONGEST_DISCARD`]: `readv(2)`.
+    fn discard(&self, fd: BorrowedFd<'_>, len: usize) -> Result<usize>;
     /// Writes bytes: `write(2)`, `pwrite(2)` at an offset, or `pwritev2(RWF_NOWAIT)`.
     fn write(
         &self,

@@ -3,6 +3,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{Mode, OFlags};
@@ -10,7 +11,8 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SocketType, recv};
 use zcopy::{Ended, Report, Strategy, Transfer};
 
-use crate::endpoints::{null, packets, unix};
+use crate::concurrency::bounded;
+use crate::endpoints::{null, packets, pipe, unix};
 use crate::files::{
     appending, assert_same, contents, file, file_in, pattern, read_to_end, reopen, write_all,
 };
@@ -208,7 +210,7 @@ fn a_message_that_replaces_the_one_peeked_at_is_not_cut() {
         let is_over = AtomicBool::new(false);
         let taken = AtomicU64::new(0);
         let long = [b'l'; LONG];
-        let (sent, moved) = std::thread::scope(|scope| {
+        let (sent, moved) = thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 let mut sent = 0;
                 for nth in 0..N_MESSAGES {
@@ -231,7 +233,7 @@ fn a_message_that_replaces_the_one_peeked_at_is_not_cut() {
                         Err(Errno::AGAIN) => continue,
                         Err(errno) => panic!("{errno}"),
                     };
-                    std::thread::yield_now();
+                    thread::yield_now();
                 }
             });
             let (null, other_sink) = (null(), file(b""));
@@ -258,4 +260,49 @@ fn a_message_that_replaces_the_one_peeked_at_is_not_cut() {
         });
         assert_eq!(moved + taken.into_inner(), sent, "bytes are lost");
     }
+}
+
+/// The bytes that tee shares with a pipe were read from the private pipe in one piece, and were too
+/// long for one message.
+#[test]
+fn a_socket_of_messages_beside_a_pipe_receives_messages_that_it_accepts() {
+    bounded(|| {
+        let bytes = pattern(3 << 20);
+        for socket_type in [SocketType::DGRAM, SocketType::SEQPACKET] {
+            for from in ["file", "pipe", "packets"] {
+                let (source, feed) = pipe();
+                let source = match from {
+                    "file" => file(&bytes).into(),
+                    _ => source,
+                };
+                let (near, far) = unix(socket_type);
+                let (reader, sink) = pipe();
+                let report = thread::scope(|scope| {
+                    scope.spawn(|| {
+                        let feed = feed;
+                        if from == "packets" {
+                            rustix::fs::fcntl_setfl(&feed, OFlags::DIRECT).unwrap();
+                        }
+                        if from != "file" {
+                            for piece in bytes.chunks(3000) {
+                                assert!(write_all(&feed, piece));
+                            }
+                        }
+                    });
+                    scope.spawn(|| assert_same(&read_to_end(&reader), &bytes, "the pipe"));
+                    scope.spawn(|| {
+                        let (mut arrived, mut room) = (Vec::new(), vec![0; 256 << 10]);
+                        while arrived.len() < bytes.len() {
+                            let n = rustix::io::read(&far, &mut room).unwrap();
+                            arrived.extend_from_slice(&room[..n]);
+                        }
+                        assert_same(&arrived, &bytes, "the socket");
+                    });
+                    let (sink, near) = (sink, near);
+                    Transfer::new(&source, &sink).also_to(&near).run().unwrap()
+                });
+                assert_eq!(report.bytes(), bytes.len() as u64, "{from}: {report}");
+            }
+        }
+    });
 }

@@ -6,6 +6,7 @@ use crate::buffer;
 use crate::call_error::{CallError, Cause};
 use crate::copy_state::{CopyState, StepBudget};
 use crate::endpoint::Endpoint;
+use crate::fd_info::Kind;
 use crate::side::Side;
 use crate::step::{Step, buffered, splice_pipe, tee};
 use crate::sys::{Blocking, Kernel, retried};
@@ -71,6 +72,11 @@ impl<'a> Backlog<'a> {
         max: u64,
         blocking: Blocking,
     ) -> Result<Step, CallError> {
+        let max = match self.state.sink.info.kind {
+            // One read must fit one message, and must not divide a packet of a pipe.
+            Kind::Datagram => max.min(buffer::SAFE_DATAGRAM as u64),
+            _ => max,
+        };
         let step = splice_pipe::fill(kernel, &mut self.state, &budget(max, max, blocking))?;
         if step == Step::Eof {
             let rest = self.state.source.unreserve_beyond_eof(kernel);

@@ -22,7 +22,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                     Strategy::Splice => self.splice(index, reserved, blocking)?,
                     Strategy::Buffered => {
                         if self.backlog.state.in_pipe() > 0 {
-                            let _ = self.fill_buffer(reserved, blocking)?;
+                            // A read of less could divide a packet.
+                            let _ = self.fill_buffer(u64::MAX, blocking)?;
                         }
                         self.write(index, blocking)?
                     }

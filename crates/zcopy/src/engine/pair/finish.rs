@@ -50,7 +50,10 @@ impl<K: Kernel> PairEngine<'_, K> {
         self.state.inspect_zeros(n_zeros);
         self.take_back(missing);
         self.state.records.take_back_zeros(missing);
-        if !self.state.source.rewind(&self.context.kernel, missing) {
+        // Behind bytes that could not be returned to the source, neither can the hole.
+        let is_rewound =
+            undelivered.is_empty() && self.state.source.rewind(&self.context.kernel, missing);
+        if !is_rewound {
             let n_zeros = missing.min(endpoint::MAX_READ_BACK) as usize;
             undelivered.splice(0..0, std::iter::repeat_n(0, n_zeros));
         }

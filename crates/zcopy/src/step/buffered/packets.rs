@@ -25,11 +25,11 @@ const LARGEST: u64 = LARGEST_PACKET as u64;
 
 /// Splices from a source pipe into the private pipe, if a read would have less room than the pipe
 /// can hold. Returns `None` if the read can follow, and the result of the step if nothing arrived.
-pub(super) fn splice_part<K: Kernel>(
+pub(super) fn splice_before_read<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     budget: &StepBudget,
-) -> Result<Option<Step>, CallError> {
+) -> Option<Step> {
     let pending = state.buffer.pending().len() as u64;
     let room = (state.buffer.max_capacity() as u64).min(budget.until_limit);
     let max = budget.max.min(room.saturating_sub(pending));
@@ -42,31 +42,35 @@ pub(super) fn splice_part<K: Kernel>(
         && !state.cannot_splice_packets
         && max < source_capacity(kernel, state) as u64;
     if !may_divide_packet {
-        return Ok(None);
+        return None;
+    }
+    // At the end, to open a private pipe would cost more than all other calls of a short transfer.
+    if state.pipe.is_none() && state.source.has_hung_up(kernel) {
+        return Some(Step::Eof);
     }
     let open = || Pipe::open_of_any_size(kernel, state.pipe_size);
     let pipe = match state.pipe.take().map_or_else(open, Ok) {
         Ok(pipe) => pipe,
-        Err(Errno::INTR) => return Ok(Some(Step::Repeat)),
+        Err(Errno::INTR) => return Some(Step::Repeat),
         Err(_) => {
             state.cannot_splice_packets = true;
-            return Ok(None);
+            return None;
         }
     };
     if max >= LARGEST && (pipe.capacity as u64) < max.min(pipe::DEFAULT_CAPACITY as u64) {
         // The user's budget left a page or two, through which the bytes would take far longer.
         state.pipe = Some(pipe);
-        return Ok(None);
+        return None;
     }
-    match splice_pipe::fill_pipe(kernel, state, &StepBudget { max, ..*budget }, pipe)? {
+    match splice_pipe::fill_pipe(kernel, state, &StepBudget { max, ..*budget }, pipe) {
+        Ok(Step::Filled) => None,
         // Without splice, a read has to take the bytes, and loses the rest of a packet as every
         // program does.
-        Step::Unsupported(_) => {
+        Ok(Step::Unsupported(_)) | Err(_) => {
             state.cannot_splice_packets = true;
-            Ok(None)
+            None
         }
-        Step::Filled => Ok(None),
-        step => Ok(Some(step)),
+        Ok(step) => Some(step),
     }
 }
 

@@ -174,6 +174,33 @@ fn no_read_divides_a_packet_behind_a_stream() {
     });
 }
 
+/// The transfer enlarges the source after its first step. What the writer sends meanwhile is more
+/// than the buffer has room for.
+#[test]
+fn no_read_of_a_pipe_that_grew_divides_a_packet() {
+    const PACKETS: usize = 120_000;
+    bounded(|| {
+        for n_stream in (400_000..700_000).step_by(2000) {
+            let bytes = pattern(n_stream + PACKETS);
+            let (source, writer) = writer(&bytes, n_stream);
+            let mut writer = Some(writer);
+            let mut n_calls = 0;
+            let sink = file(b"");
+            let transfer = Transfer::new(&source, &sink).grow_pipes(true);
+            let transfer = transfer.strategy(Strategy::Buffered).inspect(|_| {
+                n_calls += 1;
+                // The first step was made before the source grew.
+                if let Some(writer) = writer.take_if(|_| n_calls > 1) {
+                    writer.join().unwrap();
+                }
+            });
+            let report = transfer.run().unwrap();
+            assert_eq!(report.grown_source(), Some(1 << 20), "{report}");
+            assert_same(&contents(&sink), &bytes, &format!("{n_stream}: {report}"));
+        }
+    });
+}
+
 /// A write of 4097 bytes in packet mode is a packet of a page and one of a byte. The private pipe has
 /// 16 slots, all of which are in use, and at one of the lengths these two packets are the last.
 #[test]

@@ -422,6 +422,7 @@ fn a_packet_before_a_single_byte_is_found() {
                     .unwrap();
             }
             pipe.in_flight = len as u64;
+            assert_eq!(pipe.searchable_len(&&kernel), Ok(60 << 10));
             if !has_free_slot {
                 kernel.inject(Call::Write, &[Injection::Fails(Errno::AGAIN)]);
             }
