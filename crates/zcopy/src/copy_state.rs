@@ -24,10 +24,10 @@ pub(crate) struct CopyState<'a> {
     pub(crate) buffer: Buffer,
     pub(crate) pipe: Option<Pipe>,
     /// The capacity that the private pipe requests, in bytes [default: [`pipe::WANTED`]].
-    pub(crate) pipe_size: usize,
+    pub(crate) private_pipe_size: usize,
     /// Whether the source cannot be spliced into the private pipe, so that a read under a small
     /// limit loses the rest of a packet.
-    pub(crate) cannot_splice_packets: bool,
+    pub(crate) cannot_splice_source: bool,
     /// The capacity in bytes of a source that is a pipe, once it is known.
     pub(crate) source_capacity: Option<usize>,
     /// Whether bytes go from a pipe through the private pipe into a pipe, which must not receive
@@ -80,8 +80,8 @@ impl<'a> CopyState<'a> {
             source_capacity: None,
             buffer: Buffer::default(),
             pipe: None,
-            pipe_size: pipe::WANTED,
-            cannot_splice_packets: false,
+            private_pipe_size: pipe::WANTED,
+            cannot_splice_source: false,
             source_reopened: Reopened::default(),
             sink_reopened: Reopened::default(),
             batch: None,
@@ -110,7 +110,7 @@ impl<'a> CopyState<'a> {
         };
         Self {
             buffer: Buffer::with_max_capacity(size.max(least)),
-            pipe_size: size,
+            private_pipe_size: size,
             ..self
         }
     }
@@ -123,7 +123,7 @@ impl<'a> CopyState<'a> {
     pub(crate) fn take_pipe<K: Kernel>(&mut self, kernel: &K) -> Result<Pipe> {
         match self.pipe.take() {
             Some(pipe) if pipe.is_worth_having || pipe.in_flight > 0 => Ok(pipe),
-            _ => Pipe::open(kernel, self.pipe_size),
+            _ => Pipe::open(kernel, self.private_pipe_size),
         }
     }
 

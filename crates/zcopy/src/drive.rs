@@ -24,7 +24,7 @@ pub(crate) fn run<'a, E: Engine<'a>>(engine: &mut E) -> Result<Report, Error> {
 
 fn drive<'a, E: Engine<'a>>(engine: &mut E) -> Result<Ended, RunError> {
     loop {
-        let watched = match engine.advance()? {
+        let verdict = match engine.advance()? {
             Flow::Observe if !engine.context().pacer.observes() => continue,
             Flow::Observe => {
                 let progress = engine.progress(None);
@@ -42,7 +42,7 @@ fn drive<'a, E: Engine<'a>>(engine: &mut E) -> Result<Ended, RunError> {
             }
             Flow::Ended(ended) => return Ok(ended),
         };
-        if watched.is_break() {
+        if verdict.is_break() {
             return Ok(Ended::Stopped);
         }
     }

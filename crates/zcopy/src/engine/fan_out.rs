@@ -145,7 +145,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             return Ok(Some(Flow::Ended(Ended::Limit)));
         }
         let allowed = match self.context.pacer.allow(&self.context.kernel, until_limit) {
-            Ok(allowed) => allowed.min(MAX_ROUND.max(self.backlog.state.pipe_size as u64)),
+            Ok(allowed) => allowed.min(MAX_ROUND.max(self.backlog.state.private_pipe_size as u64)),
             Err(time) => return Ok(Some(Flow::Wait(Wait::Time(time)))),
         };
         // Nothing is in flight between two rounds.
@@ -252,11 +252,11 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         if sink.is_detached {
             return Ok(());
         }
-        if sink.ended.is_some() {
+        if sink.failed_with.is_some() {
             // This sink has failed the transfer already, and only the first failure counts.
             return Err(error.into());
         }
-        sink.ended = Some(error.cause);
+        sink.failed_with = Some(error.cause);
         sink.state.sink.release(&self.context.kernel);
         let report = sink.report(index);
         if !self.policy.detaches(&report) {

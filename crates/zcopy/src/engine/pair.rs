@@ -42,7 +42,7 @@ pub(crate) struct PairEngine<'a, K> {
     plan: Plan,
     state: CopyState<'a>,
     /// The plan's strategy. [`Self::current_strategy`] is the one of the next step.
-    strategy: Strategy,
+    main_strategy: Strategy,
     phase: Phase,
     extents: Option<Extents>,
     source_drop_window: Option<DropWindow>,
@@ -120,7 +120,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         };
         let bad = BadBlocks::new(options.skip_errors, callbacks.on_skip, pieces);
         Self {
-            strategy: plan.strategy(),
+            main_strategy: plan.strategy(),
             phase: plan.warm_up().map_or(Phase::Main, Phase::WarmUp),
             extents: (is_searched && !counts_records).then(|| Extents::new(shown_to)),
             source_drop_window: DropWindow::new(&source, options.cache),
@@ -259,16 +259,16 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     /// Returns the strategy for this step: read and write during the warm-up and for bytes that
     /// another strategy left in flight, otherwise the plan's.
     fn current_strategy(&self) -> Strategy {
-        let has_residue = if self.strategy.facts().has_private_pipe {
+        let has_residue = if self.main_strategy.facts().has_private_pipe {
             !self.state.buffer.is_empty()
         } else {
-            self.strategy.facts().is_offload && self.state.in_flight() > 0
+            self.main_strategy.facts().is_offload && self.state.in_flight() > 0
         };
         match self.phase {
             _ if has_residue => Strategy::Buffered,
             Phase::WarmUp(strategy) => strategy,
             Phase::Confirming => Strategy::Buffered,
-            Phase::Main => self.strategy,
+            Phase::Main => self.main_strategy,
         }
     }
 
@@ -306,7 +306,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     /// Releases the range that is reserved in the sink, if no bytes before `end` wait for it.
     /// Returns true if the range must be filled: bytes wait for it, or it cannot be released
     /// because another process or thread has moved the cursor.
-    fn release_or_must_fill(&mut self, end: u64) -> bool {
+    fn must_fill_after_release(&mut self, end: u64) -> bool {
         let has_bytes = self.context.bytes < end && !self.state.needs_input();
         let sink = &mut self.state.sink;
         has_bytes || sink.reserved() > 0 && !sink.release(&self.context.kernel)
@@ -319,7 +319,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         let max = max.min(sink.nonblocking_len(&context.kernel, context.blocking()));
         let mut attempts = context.attempts.iter();
         // The first read after an offload most often finds the end, and needs no large buffer.
-        let is_first_read = self.strategy == Strategy::Buffered
+        let is_first_read = self.main_strategy == Strategy::Buffered
             && context.bytes > 0
             && self.state.in_flight() == 0
             && attempts.all(|attempt| attempt.strategy != Strategy::Buffered);
@@ -383,8 +383,8 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
     fn fill_reserved(&mut self) -> Result<(), RunError> {
         let reserved = self.state.sink.reserved();
         let end = self.context.bytes + reserved.min(self.state.in_flight());
-        while self.release_or_must_fill(end) {
-            let state = |engine: &Self| (engine.state.calls, engine.strategy, engine.phase);
+        while self.must_fill_after_release(end) {
+            let state = |engine: &Self| (engine.state.calls, engine.main_strategy, engine.phase);
             let before = state(self);
             match self.take_step(reserved, reserved)? {
                 Flow::Observe => {}

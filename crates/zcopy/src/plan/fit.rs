@@ -49,7 +49,7 @@ pub(super) fn fit(strategy: Strategy, source: &FdInfo, sink: &FdInfo, options: &
         Strategy::Splice => fit_splice(source, sink, options),
         Strategy::SplicePipe => fit_splice_pipe(source, sink),
         Strategy::Buffered => {
-            let reason = only_buffered.or_else(|| why_read_and_write(source, sink, options));
+            let reason = only_buffered.or_else(|| why_buffered_is_better(source, sink, options));
             return Fit::Good(reason.unwrap_or("read and write serve every pair"));
         }
         Strategy::Tee => Fit::Not("it shares bytes between several sinks, and there is only one"),
@@ -64,7 +64,7 @@ pub(super) fn fit(strategy: Strategy, source: &FdInfo, sink: &FdInfo, options: &
     if let Some(reason) = why_stable_forbids(strategy, source, sink, options) {
         return Fit::Not(reason);
     }
-    why_read_and_write(source, sink, options).map_or(offload, Fit::Poor)
+    why_buffered_is_better(source, sink, options).map_or(offload, Fit::Poor)
 }
 
 /// Returns why the bytes must pass through user space, where only read and write take them.
@@ -93,7 +93,11 @@ fn why_only_buffered(source: &FdInfo, sink: &FdInfo, options: &Options) -> Optio
 }
 
 /// Returns why read and write serve a pair best, although an offload could serve it too.
-fn why_read_and_write(source: &FdInfo, sink: &FdInfo, options: &Options) -> Option<&'static str> {
+fn why_buffered_is_better(
+    source: &FdInfo,
+    sink: &FdInfo,
+    options: &Options,
+) -> Option<&'static str> {
     let left = remaining(source, options);
     let at_most = |bytes| left.is_some_and(|left| left <= bytes);
     match (source.kind, sink.kind) {

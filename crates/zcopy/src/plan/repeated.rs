@@ -1,6 +1,6 @@
 //! The plan for a pattern that is repeated: tee(2) from a pipe full of the pattern, or write(2).
 
-use super::several::why_written_to;
+use super::several::why_not_shared;
 use super::tee::{Reasons, tee_or_buffered};
 use super::{PRIVATE_PIPE_ABOVE, Plan};
 use crate::error::RunError;
@@ -24,7 +24,7 @@ pub(crate) fn plan_repeated(
 ) -> Result<Plan, RunError> {
     let too_long = pattern.size.is_some_and(|len| len > LONGEST);
     let reasons = Reasons {
-        tee_fails: why_written_to(pattern, sink, options).or_else(|| {
+        tee_fails: why_not_shared(pattern, sink, options).or_else(|| {
             too_long.then_some("the pattern is longer than the 8 MiB that a pipe can hold")
         }),
         buffered_is_better: why_not_worth_it(sink, options),

@@ -30,7 +30,7 @@ pub(crate) fn plan_several(
     }
     let mut sink_candidates: Vec<_> = sinks
         .iter()
-        .map(|sink| match why_written_to(source, sink, options) {
+        .map(|sink| match why_not_shared(source, sink, options) {
             Some(reason) => Candidate::chosen(Strategy::Buffered, reason),
             None if sink.kind == Kind::Pipe => Candidate::chosen(
                 Strategy::Tee,
@@ -114,7 +114,7 @@ fn why_tee_gains_nothing(source: &FdInfo, options: &Options) -> Option<&'static 
 }
 
 /// Returns why bytes cannot be shared with a sink, so that it must be written to.
-pub(super) fn why_written_to(
+pub(super) fn why_not_shared(
     source: &FdInfo,
     sink: &FdInfo,
     options: &Options,

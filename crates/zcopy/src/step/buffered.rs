@@ -113,7 +113,7 @@ pub(crate) fn fill<K: Kernel>(
     if let Some(step) = read_private_pipe(kernel, state, u64::MAX)? {
         return Ok(step);
     }
-    let least = packets::least_read(state, budget);
+    let least = packets::least_room(state, budget);
     if state.source.info.kind == Kind::Datagram {
         match kernel.next_datagram(state.source.fd, budget.blocking) {
             Ok(len) if len > state.buffer.max_capacity() => {

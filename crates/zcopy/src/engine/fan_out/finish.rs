@@ -47,7 +47,9 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     fn cannot_release(&mut self, index: usize) -> bool {
         let sink_state = &mut self.sinks[index];
         let sink = &mut sink_state.state.sink;
-        sink_state.ended.is_none() && sink.reserved() > 0 && !sink.release(&self.context.kernel)
+        sink_state.failed_with.is_none()
+            && sink.reserved() > 0
+            && !sink.release(&self.context.kernel)
     }
 
     /// Seeks the source back over the bytes that not every sink has. Returns them if that fails.

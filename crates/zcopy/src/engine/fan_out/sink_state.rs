@@ -38,7 +38,7 @@ pub(crate) struct SinkState<'a> {
     /// Whether it, or its private pipe, has been given pages by reference, by `tee` or `splice`.
     pub(crate) has_shared_pages: bool,
     /// Why it failed.
-    pub(crate) ended: Option<Cause>,
+    pub(crate) failed_with: Option<Cause>,
     /// Whether the transfer goes on without it.
     pub(crate) is_detached: bool,
     /// Whether this step found it not ready.
@@ -65,7 +65,7 @@ impl<'a> SinkState<'a> {
             delivered: 0,
             synced: 0,
             has_shared_pages: false,
-            ended: None,
+            failed_with: None,
             is_detached: false,
             blocked: false,
             blocked_since: None,
@@ -250,7 +250,7 @@ impl<'a> SinkState<'a> {
             index,
             bytes: self.delivered,
             strategy: self.strategy(),
-            cause: self.ended,
+            cause: self.failed_with,
         }
     }
 }

@@ -38,7 +38,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         if self.state.sink.release(&self.context.kernel) {
             self.state.source.release(&self.context.kernel);
         }
-        self.strategy = strategy;
+        self.main_strategy = strategy;
         self.phase = Phase::Main;
         self.context.times_blocked = 0;
     }
@@ -65,7 +65,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
         if self.context.requested().is_none() {
             // A range of the source that another reader has passed stays reserved for the read.
-            self.strategy = Strategy::Buffered;
+            self.main_strategy = Strategy::Buffered;
             self.phase = Phase::Main;
             self.extents = None;
             return Ok(Flow::Advance);

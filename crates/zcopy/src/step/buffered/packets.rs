@@ -39,7 +39,7 @@ pub(super) fn splice_before_read<K: Kernel>(
     };
     let may_divide_packet = state.source.info.kind == Kind::Pipe
         && state.in_pipe() == 0
-        && !state.cannot_splice_packets
+        && !state.cannot_splice_source
         && max < source_capacity(kernel, state) as u64;
     if !may_divide_packet {
         return None;
@@ -48,12 +48,12 @@ pub(super) fn splice_before_read<K: Kernel>(
     if state.pipe.is_none() && state.source.has_hung_up(kernel) {
         return Some(Step::Eof);
     }
-    let open = || Pipe::open_of_any_size(kernel, state.pipe_size);
+    let open = || Pipe::open_of_any_size(kernel, state.private_pipe_size);
     let pipe = match state.pipe.take().map_or_else(open, Ok) {
         Ok(pipe) => pipe,
         Err(Errno::INTR) => return Some(Step::Repeat),
         Err(_) => {
-            state.cannot_splice_packets = true;
+            state.cannot_splice_source = true;
             return None;
         }
     };
@@ -67,7 +67,7 @@ pub(super) fn splice_before_read<K: Kernel>(
         // Without splice, a read has to take the bytes, and loses the rest of a packet as every
         // program does.
         Ok(Step::Unsupported(_)) | Err(_) => {
-            state.cannot_splice_packets = true;
+            state.cannot_splice_source = true;
             None
         }
         Ok(step) => Some(step),
@@ -83,8 +83,8 @@ fn source_capacity<K: Kernel>(kernel: &K, state: &mut CopyState<'_>) -> usize {
 }
 
 /// Returns the least number of bytes that the next read of the source must have room for.
-pub(super) fn least_read(state: &CopyState<'_>, budget: &StepBudget) -> usize {
-    if state.cannot_splice_packets {
+pub(super) fn least_room(state: &CopyState<'_>, budget: &StepBudget) -> usize {
+    if state.cannot_splice_source {
         // Without splice, a read may exceed the rate, but not the limit.
         let pending = state.buffer.pending().len() as u64;
         LARGEST.min(budget.until_limit.saturating_sub(pending)) as usize
