@@ -151,8 +151,8 @@ impl<'a, K: Kernel> Context<'a, K> {
         is_large || moved >= plan::OFFLOAD_ABOVE
     }
 
-    /// Enlarges the caller's pipes, once, when `is_long` says that the transfer is long. Returns the
-    /// new capacity of the source, if it has become larger.
+    /// Enlarges the caller's pipes, once, when `is_long` says that the transfer is long. Returns
+    /// the new capacity of the source, if it has become larger.
     ///
     /// Between two pipes the cost is the number of times that the processes take turns, which the
     /// smaller pipe determines.

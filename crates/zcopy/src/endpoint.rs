@@ -141,8 +141,8 @@ impl<'fd> Endpoint<'fd> {
         }
     }
 
-    /// Returns how many bytes to pass to one call, so that it does not sleep on a sink that polls as
-    /// writable. `splice(2)` and `sendfile(2)` have no flag for that on a socket.
+    /// Returns how many bytes to pass to one call, so that it does not sleep on a sink that polls
+    /// as writable. `splice(2)` and `sendfile(2)` have no flag for that on a socket.
     ///
     /// A stream socket that polls as writable has a third of its buffer free
     /// (`sk_stream_is_writeable`), so that a quarter fits.

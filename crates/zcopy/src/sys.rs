@@ -180,9 +180,9 @@ impl Kernel for Linux {
         if let Some(last) = buffers.get_mut(n_whole) {
             last.len = len % DISCARD_ROOM;
         }
-        // SAFETY: An `IoSliceMut` has the layout of an `iovec`, as `Buffer` has. The buffers are the
-        // same memory, which the kernel allows, and nobody makes references of them: rustix passes
-        // the pointer on. `room` outlives the call.
+        // SAFETY: An `IoSliceMut` has the layout of an `iovec`, as `Buffer` has. The buffers are
+        // the same memory, which the kernel allows, and nobody makes references of them: rustix
+        // passes the pointer on. `room` outlives the call.
         let slices = unsafe {
             std::slice::from_raw_parts_mut(buffers.as_mut_ptr().cast::<IoSliceMut<'_>>(), n_buffers)
         };

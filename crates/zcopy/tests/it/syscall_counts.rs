@@ -87,8 +87,8 @@ fn to_tcp() -> SinkAndBack {
     tcp()
 }
 
-/// Moves one byte, and asserts that the transfer makes at most `n_calls` calls beside those that move
-/// bytes.
+/// Moves one byte, and asserts that the transfer makes at most `n_calls` calls beside those that
+/// move bytes.
 fn one_byte(source: OwnedFd, (sink, back): SinkAndBack, n_calls: usize) {
     if !has_program("strace") {
         return;

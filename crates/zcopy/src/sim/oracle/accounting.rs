@@ -1,5 +1,5 @@
-//! Checks what a transfer reports: calls, bytes that left the source, message boundaries, ticks, and
-//! capacities of pipes.
+//! Checks what a transfer reports: calls, bytes that left the source, message boundaries, ticks,
+//! and capacities of pipes.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
