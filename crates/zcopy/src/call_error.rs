@@ -1,11 +1,11 @@
-//! Why a call moved nothing, and on which side.
+//! Why a call failed and on which side, and why a strategy cannot go on.
 
 use std::io;
 
 use crate::side::Side;
 use crate::sys::Errno;
 
-/// Why a call moved nothing.
+/// Why a call failed, or why a strategy cannot go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The kernel's error number.

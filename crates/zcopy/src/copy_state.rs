@@ -23,7 +23,8 @@ pub(crate) struct CopyState<'a> {
     pub(crate) sink: Endpoint<'a>,
     pub(crate) buffer: Buffer,
     pub(crate) pipe: Option<Pipe>,
-    /// The capacity that the private pipe requests, in bytes [default: [`pipe::WANTED`]].
+    /// The capacity that the private pipe requests, in bytes: the caller's `buffer_size` [default:
+    /// [`pipe::WANTED`]].
     pub(crate) private_pipe_size: usize,
     /// Whether the source cannot be spliced into the private pipe, so that a read under a small
     /// limit loses the rest of a packet.
@@ -52,8 +53,8 @@ pub(crate) struct CopyState<'a> {
 /// The bounds that the engine sets for one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepBudget {
-    /// The most bytes to take from the source, at least 1. If calls may not sleep, also the most to
-    /// pass to the sink. A message is moved whole.
+    /// The most bytes to take from the source, at least 1. If calls may not sleep, a drain of the
+    /// private pipe passes no more to the sink. A message is moved whole.
     pub(crate) max: u64,
     /// The bytes that the limit of the transfer leaves for the sink, those in flight included. A
     /// message that is longer must not be taken.

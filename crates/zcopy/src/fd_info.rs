@@ -284,8 +284,7 @@ impl FdInfo {
     ///
     /// A message of `/dev/kmsg` has up to 8 KiB (`PRINTK_MESSAGE_MAX` and its prefix). An eventfd,
     /// timerfd, signalfd or inotify descriptor needs less. Another reader may take a datagram after
-    /// its length was read, so that the next one must fit, too. A splice from a pipe may take a
-    /// part of a packet, and leaves the rest there.
+    /// its length was read, so that the next one must fit, too.
     pub(crate) fn least_read(&self) -> usize {
         match self.kind {
             Kind::Datagram => buffer::DEFAULT_CAPACITY,

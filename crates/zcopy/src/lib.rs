@@ -190,7 +190,8 @@
 //! # Promises
 //!
 //! 1. The report and the error count exactly the bytes that the sink accepted.
-//! 2. The strategy changes the speed and nothing else.
+//! 2. A strategy that the plan chooses changes nothing but the speed, and whether the kernel shares
+//!    pages.
 //! 3. A change of strategy neither loses nor doubles a byte, and the caller sees it in the report
 //!    only.
 //! 4. Descriptors stay open and keep their flags, and cursors end behind the last byte that

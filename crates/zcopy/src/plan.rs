@@ -284,6 +284,10 @@ impl Plan {
     /// consist of a few short messages, for which a private pipe costs more than it saves. A
     /// pattern that is repeated by `tee` begins with write for the same reason, for 128 KiB.
     ///
+    /// If a sink refuses the warm-up by `splice`, the transfer continues with the strategy that
+    /// follows `splice` in the plan, and not with `splice_pipe`: a sink that takes no splice from
+    /// the source takes none from a private pipe.
+    ///
     /// # Examples
     ///
     /// ```

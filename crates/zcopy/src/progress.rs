@@ -137,8 +137,8 @@ impl Progress {
     ///
     /// The observer is called during a wait only if the transfer has a
     /// [`tick`](crate::Transfer::tick) or a signal interrupts the wait. [`Side::Neither`] means
-    /// that a rate limit delays the transfer, or that the kernel does not report which side is not
-    /// ready.
+    /// that a rate limit delays the transfer, that it waits for both sides, or that the kernel does
+    /// not report which side is not ready.
     ///
     /// # Examples
     ///

@@ -7,9 +7,10 @@
 //!   caller has asked it to stop.
 //! - **waits**: the step returns [`Step::Blocked`]. The engine polls that side and takes the step
 //!   again.
-//! - **refused**: the step returns [`Step::Unsupported`]. The call has moved nothing. The next
-//!   strategy of the plan continues at the same position, after read and write have delivered the
-//!   bytes in flight. A strategy that the caller insists on fails the transfer instead.
+//! - **refused**: the step returns [`Step::Unsupported`]. The sink has received nothing; bytes that
+//!   the step took from the source stay in flight. The strategy that follows this one in the plan
+//!   continues at the same position, after read and write have delivered the bytes in flight. A
+//!   strategy that the caller insists on fails the transfer instead.
 //! - **fails**: the step returns a [`CallError`]. If the strategy has moved bytes before, the
 //!   transfer fails. If not, the next strategy tries, unless the errno is
 //!   [fatal](Strategy::is_fatal) or one end is a socket: a socket reports an error only once, and
@@ -34,17 +35,18 @@ mod splice;
 pub(crate) mod splice_pipe;
 pub(crate) mod tee;
 
-/// The result of one step. A step never polls. It sleeps only inside its system call.
+/// The result of one step. A step never waits in `poll(2)`. It sleeps only inside its system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The sink accepted this many bytes. Others may still be in flight, and the next step
-    /// continues with them. A function that makes a part of a step returns it for the bytes that
-    /// its call moved.
+    /// continues with them. `Moved(0)` means that nothing was done, and that the engine goes on.
+    /// Functions that make one call of a step return it for the bytes that the call moved.
     Moved(u64),
     /// The step made a hole of this many bytes in the sink, as in the source. No bytes moved.
     Hole(u64),
     /// The sink received nothing, and the observer is not called. Most often, bytes left the
-    /// source, and the next step gives them to the sink or reads more to complete a block.
+    /// source, and the next step gives them to the sink or reads more to complete a block. Or the
+    /// rate of records does not allow the pending bytes yet.
     Filled,
     /// The call reported the end of the source.
     Eof,
@@ -56,7 +58,8 @@ pub(crate) enum Step {
     /// A signal interrupted the call, or a failed read has to be repeated with another length or
     /// position. Nothing moved.
     Repeat,
-    /// The strategy cannot go on here. The call moved nothing, and bytes in flight stay there.
+    /// The strategy cannot go on here. The sink received nothing, and bytes that have left the
+    /// source stay in flight.
     Unsupported(Cause),
 }
 

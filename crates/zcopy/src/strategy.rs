@@ -12,10 +12,12 @@ use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe, T
 
 /// A way to move bytes from one descriptor to another, by one or two system calls.
 ///
-/// All strategies give the same bytes, counts, cursors and errors. They differ in speed and in
-/// [page sharing](crate::Transfer::stable). The plan chooses the fastest one that serves the pair;
-/// request one with [`Transfer::strategy`](crate::Transfer::strategy) only to measure it or to make
-/// the transfer fail without it.
+/// The strategies that the plan chooses give the same bytes, counts, cursors and errors. They
+/// differ in speed and in [page sharing](crate::Transfer::stable). A requested
+/// [`Splice`](Self::Splice) into a pipe also passes packets on, and fails with `EPIPE` where read
+/// and write succeed. The plan chooses the fastest one that serves the pair; request one with
+/// [`Transfer::strategy`](crate::Transfer::strategy) only to measure it or to make the transfer
+/// fail without it.
 ///
 /// # Examples
 ///
@@ -80,7 +82,7 @@ pub(crate) struct Facts {
     pub(crate) has_private_pipe: bool,
     /// Whether its calls name a range of a file. If the transfer uses the cursor, the range is
     /// reserved first. The other strategies read and write at the cursor, where the kernel
-    /// serialises the calls of several processes, or move bytes between pipes.
+    /// serializes the calls of several processes, or move bytes between pipes.
     pub(crate) reserves_ranges: bool,
     /// Whether it moves bytes strictly in order, so that the result is well defined if source and
     /// sink overlap in one file.

@@ -386,7 +386,7 @@ impl<'a> Transfer<'a> {
     /// - With a limit, it reads no more than the limit allows, and the rest of the last packet is
     ///   lost. The reader of a pipe cannot see whether it is in packet mode. Without that mode, the
     ///   bytes beyond the limit belong to the next reader.
-    /// - Of a packet behind a stream that fills the buffer, the rest is lost.
+    /// - A read that fills the buffer within a packet loses the rest of the packet.
     ///
     /// `splice(2)` and `tee(2)` pass packets on as packets, which the reader of a sink does not
     /// expect: it loses the rest of a packet if it reads less than a whole one (4 KiB). If source
@@ -428,7 +428,8 @@ impl<'a> Transfer<'a> {
             FastPath::Done(report) => return Ok(report),
             FastPath::Continue(source, sink, partial) => (source, sink, partial),
         };
-        // A fast path that has moved bytes has already passed these checks.
+        // If the fast path has moved bytes, it has made the same checks before. An error here
+        // therefore means that nothing has moved.
         let prepared =
             classify::prepare_classified(&kernel, source_fd, sink_fd, source, sink, options);
         let (mut source, mut sink, plan) = prepared.map_err(RunError::before_anything_moved)?;

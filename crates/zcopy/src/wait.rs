@@ -68,7 +68,7 @@ pub(crate) enum PollState {
 }
 
 impl Wait {
-    /// Waits until each of the awaited endpoints has been ready once, after `delay`.
+    /// Returns the wait until each of the awaited endpoints has been ready once, after `delay`.
     pub(crate) fn until_each_ready(delay: Option<Duration>) -> Self {
         Self::Readiness(Readiness {
             until: Until::EachReady,
@@ -79,7 +79,7 @@ impl Wait {
 }
 
 impl<'fd> Awaited<'fd> {
-    /// Waits for a source to become readable, or for a sink to become writable.
+    /// Returns the wait for a source to become readable, or for a sink to become writable.
     pub(crate) fn ready(fd: BorrowedFd<'fd>, side: Side, deadline: Option<Duration>) -> Self {
         Self {
             fd,
@@ -96,7 +96,7 @@ impl<'fd> Awaited<'fd> {
         Self { index, ..self }
     }
 
-    /// Waits for a sink to break because its reader closes.
+    /// Returns the wait for a sink to break because its reader closes.
     pub(crate) fn broken(fd: BorrowedFd<'fd>) -> Self {
         Self {
             interest: Interest::Broken,

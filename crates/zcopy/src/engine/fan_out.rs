@@ -39,7 +39,7 @@ mod wait;
 mod tests;
 
 /// The most bytes in one round. A pipe of an unprivileged user holds no more in full pages; slots
-/// of several pages may hold more. A larger pipe size of the caller raises the bound.
+/// of several pages may hold more. A larger `buffer_size` raises the bound.
 const MAX_ROUND: u64 = 4 << 20;
 
 /// A transfer to several sinks.
@@ -82,7 +82,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         callbacks: Callbacks<'a>,
         policy: SinkPolicy<'a>,
     ) -> Self {
-        // One read must fit one message, if a sink takes messages.
+        // One read must not exceed one message, if a sink takes messages.
         let written_to = sinks
             .iter()
             .find(|sink| sink.info.kind == Kind::Datagram)
@@ -230,8 +230,8 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             .live()
             .filter(|(_, sink)| sink.served_by == Strategy::Buffered);
         let written = buffered.map(|(_, sink)| sink.delivered).min();
-        // If no sink is written to, every sink may still lack bytes that a read has found behind
-        // the end that a splice reported.
+        // If no sink is written to, every sink may still lack bytes in the buffer: a splice
+        // reported the end too early, and a read found them.
         let given = self.live().map(|(_, sink)| sink.given).min();
         let position = if let Some(position) = written.or(given) {
             position

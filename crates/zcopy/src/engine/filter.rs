@@ -288,7 +288,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         }
     }
 
-    /// Waits for the side that was not ready in the last call.
+    /// Returns the wait for the side that was not ready in the last call.
     fn blocked(&mut self, side: Side) -> Result<Flow, RunError> {
         let endpoint = match &mut self.source {
             Some(source) if side == Side::Source => &mut source.endpoint,

@@ -41,7 +41,8 @@ pub(crate) struct PairEngine<'a, K> {
     context: Context<'a, K>,
     plan: Plan,
     state: CopyState<'a>,
-    /// The plan's strategy. [`Self::current_strategy`] is the one of the next step.
+    /// The strategy that the plan chose, or the fallback that has taken over.
+    /// [`Self::current_strategy`] returns the strategy of the next step.
     main_strategy: Strategy,
     phase: Phase,
     extents: Option<Extents>,
@@ -61,7 +62,7 @@ enum Phase {
     /// Moves the first bytes by this strategy, which needs no setup, until the stream turns out to
     /// be more than a few messages.
     WarmUp(Strategy),
-    /// Moves bytes by the plan's strategy.
+    /// Moves bytes by [`PairEngine::main_strategy`].
     Main,
     /// Reads once and writes what came, because a splice moved nothing out of a stream. Either the
     /// stream has ended, or it is at its urgent mark: `tcp_splice_read` returns 0 there, however
@@ -256,8 +257,9 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         self.state.source.cursor_was_moved() || self.state.sink.cursor_was_moved()
     }
 
-    /// Returns the strategy for this step: read and write during the warm-up and for bytes that
-    /// another strategy left in flight, otherwise the plan's.
+    /// Returns the strategy for this step: read and write for bytes that another strategy left in
+    /// flight and to confirm an end; the warm-up's strategy during the warm-up; otherwise
+    /// [`Self::main_strategy`].
     fn current_strategy(&self) -> Strategy {
         let has_residue = if self.main_strategy.facts().has_private_pipe {
             !self.state.buffer.is_empty()
@@ -373,9 +375,9 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         self.take_step(max, until_limit)
     }
 
-    /// Fills the range that is reserved in the sink before a transfer stops, if a signal has cut
-    /// the last call short: where another process has moved the cursor since, the range would stay
-    /// a gap, and bytes taken from a pipe would be lost.
+    /// Fills the range that is reserved in the sink, before a transfer stops. A signal may have cut
+    /// the last call short. If another process has moved the cursor since, the rest of the range
+    /// would stay a gap, and bytes taken from a pipe would be lost.
     ///
     /// If nothing has left the source, `finish` releases both ranges, unless the sink's has to be
     /// filled. The sink is a file, so no call waits for another process. A record that its rate

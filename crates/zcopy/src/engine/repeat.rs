@@ -180,7 +180,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
         Ok(())
     }
 
-    /// Waits for the sink, which was not ready in the last step.
+    /// Returns the wait for the sink, which was not ready in the last step.
     fn blocked(&mut self) -> Result<Flow, RunError> {
         self.context.check_time_out(Side::Sink, &mut self.sink)?;
         let delay = self.context.count_blocked();

@@ -12,7 +12,8 @@ use crate::strategy::Strategy;
 /// same speed at 256 KiB.
 const CROSS_FS_PIPE_ABOVE: u64 = 128 << 10;
 
-/// A read of fewer bytes than this may truncate a packet of a pipe in packet mode.
+/// The length of the longest packet of a pipe in packet mode. Under a limit below this, a read
+/// might have to take a whole packet, which the limit forbids.
 const PACKET: u64 = LARGEST_PACKET as u64;
 
 /// How well a strategy suits a pair, with the reason.

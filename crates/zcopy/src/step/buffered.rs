@@ -1,15 +1,17 @@
 //! `read(2)` and `write(2)` through one buffer. This strategy serves every pair, and its errors are
 //! final.
 //!
-//! A step reads once if nothing is in flight, and writes once. Bytes that the sink does not accept
-//! stay in the buffer for the next step.
+//! A step reads once if no bytes are ready to be written, and writes once. Bytes that the sink does
+//! not accept stay in the buffer for the next step.
 //!
 //! - **Bytes in the private pipe**, which another strategy left there, are read before any bytes of
 //!   the source.
 //! - **A message** of a datagram or seqpacket socket is read whole and written whole.
-//! - **A source that loses the rest after a short read** (an event descriptor, a pipe in packet
-//!   mode) is read with [room for a whole message](crate::fd_info::FdInfo::least_read). Bytes
-//!   beyond the limit stay in the buffer, for the caller.
+//! - **A device that loses or refuses the rest after a short read** (an event descriptor,
+//!   `/dev/kmsg`) is read with [room for a whole message](crate::fd_info::FdInfo::least_read).
+//!   Bytes beyond the limit stay in the buffer, for the caller.
+//! - **A pipe** may hold packets. If a read would have less room than the pipe's capacity, a splice
+//!   into the private pipe precedes it ([`packets`]).
 //! - **A source with `O_DIRECT`** is read in whole blocks. Bytes of the last block that lie beyond
 //!   the limit stay in the buffer, and at the end the source is rewound over them.
 //! - **For a sink with `O_DIRECT`** whole blocks are gathered. A part of a block waits in the
@@ -21,8 +23,8 @@
 //! | `EINTR` | a signal arrived | repeated |
 //! | `EMSGSIZE` | a message longer than the buffer (256 KiB); it stays in the source | fails |
 //! | errnos of a bad block, if the caller skips these | see [`skip`] | repeated past the block |
-//! | `EINVAL` from a file with `O_DIRECT` | no whole blocks | repeated on the reopened file |
-//! | `EOPNOTSUPP`, `ENOSYS`, `EPERM` with `RWF_NOWAIT` | flag or call refused | repeated without |
+//! | `EINVAL` from a file with `O_DIRECT` | no whole blocks | tried at once on the reopened file |
+//! | `EOPNOTSUPP`, `ENOSYS`, `EPERM` with `RWF_NOWAIT` | refused | tried at once without |
 //! | any other | an error of this side | fails |
 //! | a read returns 0 | the end of the source | the transfer ends |
 //! | a write returns 0 | the sink accepts nothing | fails |
@@ -239,8 +241,8 @@ fn drain<K: Kernel>(
             if hole > 0 {
                 state.records.accepted(state.buffer.consume(hole as usize));
                 // These zeros were read, so they count as moved and towards the rate. The inspector
-                // sees them when more bytes follow, or at the end: a hole at the end of the file may
-                // still fail.
+                // sees them when more bytes follow, or at the end: a hole at the end of the file
+                // may still fail.
                 state.uninspected_zeros += hole;
                 return Ok(Step::Moved(hole));
             }

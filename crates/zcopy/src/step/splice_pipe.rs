@@ -33,7 +33,7 @@
 //! - A 0 from filling does not prove the end of a special file.
 //! - Neither call can sleep on the private pipe. `SPLICE_F_NONBLOCK` concerns the caller's ends
 //!   only if they are pipes. A socket or terminal obeys its own `O_NONBLOCK`, and the engine polls
-//!   it before the call.
+//!   it before the call if calls may not sleep.
 //! - A packet of a pipe stays a packet in the private pipe. A fill for a sink that is a pipe
 //!   therefore ends with a search for packets ([`Pipe::holds_packets`]).
 //! - Linux gives a user above `/proc/sys/fs/pipe-user-pages-soft` pipes of one or two pages.
@@ -72,8 +72,9 @@ pub(super) fn step<K: Kernel>(
 }
 
 /// Splices from the source into the empty private pipe, which it opens first if necessary. Returns
-/// [`Step::Filled`] if bytes arrived, and [`Step::Unsupported`] if they must not leave the pipe by a
-/// splice.
+/// [`Step::Filled`] if bytes arrived. Returns [`Step::Unsupported`] if the pipe cannot be opened,
+/// the range cannot be reserved, the source takes no splice, or the bytes must not leave the pipe
+/// by a splice.
 pub(crate) fn fill<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,

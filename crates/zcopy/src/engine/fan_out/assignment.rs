@@ -86,7 +86,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
     }
 
-    /// Falls back to read and write for all sinks. Nothing is in flight.
+    /// Falls back to read and write for all sinks. All pipes are empty; the buffer may hold bytes.
     pub(super) fn give_up_tee(&mut self, cause: Option<Cause>) -> Result<Flow, RunError> {
         if let Some(cause) = cause {
             self.context.attempt(Strategy::Tee).cause = Some(cause);

@@ -29,8 +29,8 @@ pub(super) enum Waiting {
 }
 
 impl<K: Kernel> FanOutEngine<'_, K> {
-    /// Waits until the source has bytes or has ended, if calls may not sleep and the source can be
-    /// empty.
+    /// Returns the wait until the source has bytes or has ended, if calls may not sleep and the
+    /// source can be empty.
     pub(super) fn wait_for_source(&mut self) -> Option<Flow> {
         let can_starve = self.backlog.state.source.info.can_starve();
         let would_sleep = can_starve && self.context.blocking() == Blocking::Nonblocking;
@@ -63,7 +63,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         Some(Flow::Wait(self.wait(Waiting::Source, None)))
     }
 
-    /// Waits for the endpoints that blocked a step.
+    /// Returns the wait for the endpoints that blocked a step.
     pub(super) fn wait_for_blocked(&mut self) -> Wait {
         let delay = self.context.count_blocked();
         let since = match self.context.blocking() {
@@ -96,7 +96,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         !self.context.awaited.is_empty()
     }
 
-    /// Waits for the awaited endpoints, and for readers that close.
+    /// Returns the wait for the awaited endpoints, and for readers that close.
     fn wait(&mut self, waiting: Waiting, delay: Option<Duration>) -> Wait {
         self.watch_readers();
         // A socket with completions would end every poll at once, so it is checked at intervals.

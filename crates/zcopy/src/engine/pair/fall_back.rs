@@ -30,8 +30,9 @@ impl<K: Kernel> PairEngine<'_, K> {
         Ok(Flow::Advance)
     }
 
-    /// Switches to another strategy, which makes its own reservations. Reserved bytes that cannot
-    /// be released are read and written first.
+    /// Switches to another strategy, which makes its own reservations. If a range cannot be
+    /// released, another process or thread has moved the cursor, and [`Self::take_step`] reads and
+    /// writes.
     fn change_to(&mut self, strategy: Strategy) {
         // If the sink's range cannot be released, the source's stays reserved too: its bytes must
         // fill the sink's.
@@ -159,7 +160,8 @@ impl<K: Kernel> PairEngine<'_, K> {
     }
 
     /// Falls back to read and write, which skip bad blocks, if the source has one here. Bytes
-    /// before it have been moved or are in flight. Returns false if the error has another reason.
+    /// before it have been moved or are in flight. An error of `lseek(2)` only ends the search for
+    /// holes. Returns false if the error has another reason.
     ///
     /// If the call does not say which side failed, read and write find out: if it was the sink, the
     /// write fails too. An exception is a socket, which reports an error once; the only error that

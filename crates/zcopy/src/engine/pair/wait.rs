@@ -65,8 +65,8 @@ impl<K: Kernel> PairEngine<'_, K> {
         must_wait.then(|| Wait::until_each_ready(None))
     }
 
-    /// Waits for the side that blocked a step, or for both if it is not known, unless another
-    /// strategy or a read comes first.
+    /// Returns the wait for the side that blocked a step, or for both if it is not known, unless
+    /// another strategy or a read comes first.
     pub(super) fn blocked(&mut self, side: Option<Side>) -> Result<Flow, RunError> {
         self.check_time_out(side)?;
         let delay = self.context.count_blocked();

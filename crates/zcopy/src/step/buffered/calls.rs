@@ -1,5 +1,5 @@
-//! One read or one write, which does not sleep where another process decides for how long, and
-//! which moves whole blocks where `O_DIRECT` requires them.
+//! One read or one write, of whole blocks where `O_DIRECT` requires them. With
+//! [`Blocking::Nonblocking`] it does not sleep where another process decides for how long.
 
 use crate::call_error::{CallError, Cause};
 use crate::endpoint::Endpoint;
@@ -88,8 +88,8 @@ pub(crate) fn write_once<K: Kernel>(
     }
 }
 
-/// Reads once. The call has `RWF_NOWAIT` where the kernel supports it, because another reader may
-/// take the bytes between the poll and the read.
+/// Reads once. If the call must not sleep, it has `RWF_NOWAIT` where the kernel supports that,
+/// because another reader may take the bytes between the poll and the read.
 pub(super) fn read<K: Kernel>(
     kernel: &K,
     source: &mut Endpoint<'_>,

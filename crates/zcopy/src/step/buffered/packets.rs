@@ -96,8 +96,8 @@ pub(super) fn least_room(state: &CopyState<'_>, budget: &StepBudget) -> usize {
 /// Reads up to `max` bytes from the private pipe, behind the pending bytes. Returns `None` if the
 /// pipe is empty.
 ///
-/// If `max` is less than the pipe holds, it must be a number of bytes that tee(2) has duplicated: a
-/// tee that is short ends between two packets.
+/// A `max` that is less than the pipe holds must lie between two packets, because a read loses the
+/// rest of a packet. The length of a short tee(2) lies there.
 pub(crate) fn read_private_pipe<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,

@@ -44,7 +44,8 @@ fn a_short_tee_on_one_of_three_sinks_duplicates_nothing() {
                 kernel.inject(Call::Tee, &[Injection::Short(n)]);
                 let report = by_the_plan(&kernel, &source, &sinks);
                 assert_eq!(report.bytes(), LONG as u64);
-                // The first tee of each round of a pipe looks for packets, and has to see all bytes.
+                // The first tee of each round of a pipe looks for packets, and has to see all
+                // bytes.
                 let expected = if !is_stream && nth % 3 == 0 {
                     [Strategy::Buffered; 3]
                 } else {
@@ -268,9 +269,9 @@ fn a_splice_that_ends_before_the_source_gives_way_to_reads_unless_tee_was_asked_
     }
 }
 
-/// A read found bytes behind the end that a splice had reported, and the transfer failed, because
-/// tee was requested. Another process had moved the cursor, which could not be moved back: the bytes
-/// were lost.
+/// A splice reported the end too early, a read found more bytes, and the transfer failed, because
+/// tee was requested. Another process had moved the cursor, which could not be moved back: the
+/// bytes were lost.
 #[test]
 fn what_a_read_finds_behind_a_false_end_is_handed_back() {
     const LIMIT: usize = 5000;
