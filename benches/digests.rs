@@ -1,7 +1,9 @@
-//! SHA-256 of many files at once: one by one, by each crate for single streams, and in every kind of lanes.
+//! SHA-256 of many files at once: one by one, by each crate for single streams, and in every kind
+//! of lanes.
 //!
-//! `cargo bench -p zcopy-cli --bench digests -- eight_streams/1MiB` for one of them; `ZCOPY_BENCH_SIZES=64KiB,1MiB` for other sizes. Eight
-//! streams are of that size each; of files of 8 KiB there are 10,000 for every MiB of it.
+//! `cargo bench -p zcopy-cli --bench digests -- eight_streams/1MiB` for one of them;
+//! `ZCOPY_BENCH_SIZES=64KiB,1MiB` for other sizes. Eight streams are of that size each; of files of
+//! 8 KiB there are 10,000 for every MiB of it.
 
 #![allow(missing_docs, reason = "criterion's macros write public items")]
 #![allow(

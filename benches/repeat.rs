@@ -1,8 +1,9 @@
 //! `Repeat` by each of its strategies, into every kind of sink that the plan tells apart.
 //!
-//! `cargo bench --bench repeat -- yes_to_pipe/64MiB` for one of them; `ZCOPY_BENCH_SIZES=64KiB,1MiB`
-//! for other sizes. The pattern is `y` and a newline, readers are threads of this process, and what is
-//! timed is the repetition alone: from the call until it returns. Files are on tmpfs (`/dev/shm`).
+//! `cargo bench --bench repeat -- yes_to_pipe/64MiB` for one of them;
+//! `ZCOPY_BENCH_SIZES=64KiB,1MiB` for other sizes. The pattern is `y` and a newline, readers are
+//! threads of this process, and what is timed is the repetition alone: from the call until it
+//! returns. Files are on tmpfs (`/dev/shm`).
 
 #![allow(missing_docs, reason = "criterion's macros write public items")]
 #![allow(

@@ -34,15 +34,15 @@ fn run() -> anyhow::Result<()> {
         let file = File::open(&name).with_context(shown)?;
         filter.run(&file).with_context(shown)?;
     }
-    // Nothing waits here, since every byte is taken when it comes; a filter that holds some back has its say now.
+    // This filter takes every byte when it comes. One that holds some back is called here once more.
     filter.finish().context("standard output")?;
     Ok(())
 }
 
 /// Puts its number in front of every line.
 ///
-/// A part of a line can be taken when it comes, if it is known where the next one begins. So there is no longest line, and
-/// whoever waits for half a line at a terminal sees it.
+/// A part of a line is taken when it comes, because the filter knows where the next line begins. So
+/// lines may have any length, and half a line shows at a terminal at once.
 #[derive(Default)]
 struct Numbers {
     /// Of the last line that has begun.

@@ -138,8 +138,8 @@ impl Pipe {
     }
 }
 
-/// A second pipe, which shares the bytes of a private pipe. Only a read tells packets from a stream:
-/// slots keep the flag of a packet through splice(2) and tee(2).
+/// A second pipe, which shares the bytes of a private pipe. Slots keep the flag of a packet through
+/// splice(2) and tee(2), and only a read tells packets from a stream.
 #[derive(Debug)]
 struct Probe {
     reader: OwnedFd,

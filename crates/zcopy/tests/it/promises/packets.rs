@@ -1,8 +1,8 @@
 //! Promise 9 for the reader of a pipe that receives what another process wrote as packets: it reads
 //! a stream, however short its reads are.
 //!
-//! A writer may set `O_DIRECT` on its pipe from the start or after any number of bytes, and no other
-//! process sees it. `splice(2)` and `tee(2)` keep the flag of each packet.
+//! A writer may set `O_DIRECT` on its pipe from the start or after any number of bytes, and no
+//! other process sees it. `splice(2)` and `tee(2)` keep the flag of each packet.
 
 use std::os::fd::OwnedFd;
 use std::thread::{self, JoinHandle};
@@ -201,8 +201,8 @@ fn no_read_of_a_pipe_that_grew_divides_a_packet() {
     });
 }
 
-/// A write of 4097 bytes in packet mode is a packet of a page and one of a byte. The private pipe has
-/// 16 slots, all of which are in use, and at one of the lengths these two packets are the last.
+/// A write of 4097 bytes in packet mode is a packet of a page and one of a byte. The private pipe
+/// has 16 slots, all of which are in use, and at one of the lengths these two packets are the last.
 #[test]
 fn a_packet_before_the_last_byte_of_a_full_pipe_is_not_passed_on() {
     const PIECE: usize = 3000;
