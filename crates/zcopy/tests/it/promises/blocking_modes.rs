@@ -19,7 +19,7 @@ use crate::endpoints::{Sink, SinkKind, Source, SourceKind, null, pipe, tcp};
 use crate::files::{assert_same, pattern, write_all};
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
-use crate::refused::{allowed, first_allowed, is_allowed};
+use crate::refused::{allowed, first_allowed, is_allowed, is_refused};
 use crate::skip::{is_root, skip};
 use crate::strategies::{assert_served, strategies_for};
 
@@ -230,7 +230,9 @@ fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
                 let attempts = report.attempts().iter();
                 let answered = attempts.filter(|attempt| is_allowed(attempt.strategy()));
                 let calls: u64 = answered.map(zcopy::Attempt::calls).sum();
-                assert!(calls <= 1, "{what}: {report}");
+                // A read that is refused the splice before it counts it.
+                let n_refused = u64::from(is_refused(Strategy::Splice));
+                assert!(calls <= 1 + n_refused, "{what}: {report}");
             }
         }
     }
