@@ -21,12 +21,13 @@ use crate::strategy::Strategy;
 use crate::sys::{Blocking, Errno, Kernel, PollFd};
 use crate::wait::{Awaited, PollState};
 
-/// How many times in a row an endpoint may poll as ready and then block, before the engine blames
-/// the strategy. Another process that uses the same pipe can cause a few such wake-ups.
+/// How many steps in a row may block, all but the first behind a poll that found the endpoint
+/// ready, before the engine blames the strategy. Another process that uses the same pipe can cause
+/// a few such wake-ups.
 pub(crate) const MAX_TIMES_BLOCKED: u32 = 8;
 
-/// How long to sleep between two tries of the last remaining strategy when it blocks on descriptors
-/// that poll as ready.
+/// How long to sleep between two tries of a strategy that has no other to follow it (the last one,
+/// or a requested one), or of a fan-out, when it blocks on descriptors that poll as ready.
 pub(crate) const RETRY_DELAY: Duration = Duration::from_millis(1);
 
 /// The state that every engine owns.

@@ -170,9 +170,10 @@ impl<'a> CopyState<'a> {
 }
 
 impl StepBudget {
-    /// Returns whether the engine polls the sink between a read and a write. It does not poll the
-    /// sink before the read: the end of the source must not wait for a sink that is full.
-    pub(crate) fn polls_before_write(&self, state: &CopyState<'_>) -> bool {
+    /// Returns whether the step returns after the fill, so that the engine may wait for the sink
+    /// before the write; a pipe that is spliced into needs no wait. Nobody waits for the sink
+    /// before the fill: the end of the source must not wait for a sink that is full.
+    pub(crate) fn ends_after_fill(&self, state: &CopyState<'_>) -> bool {
         self.blocking == Blocking::Nonblocking && state.sink.info.can_block()
     }
 

@@ -50,8 +50,8 @@ fn drive<'a, E: Engine<'a>>(engine: &mut E) -> Result<Ended, RunError> {
 
 /// Polls the awaited endpoints, and calls the observer at every tick meanwhile.
 ///
-/// Returns when enough are ready, when one is broken or has timed out, or after the time to
-/// recheck.
+/// Returns when enough are ready, or when one is broken or has timed out. With a time to recheck,
+/// it returns after every poll that no signal ended.
 fn wait<K: Kernel>(
     context: &mut Context<'_, K>,
     readiness: Readiness,

@@ -52,8 +52,8 @@ pub(crate) trait Engine<'a> {
 /// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// Bytes may have moved, or a signal came: the driver calls the observer, if there is one, and
-    /// then [`Engine::advance`].
+    /// Bytes may have moved, or a call is to be repeated: the driver calls the observer, if there
+    /// is one, and then [`Engine::advance`].
     Observe,
     /// The sink received nothing: bytes wait in the buffer or private pipe, or another strategy has
     /// its turn. The driver calls [`Engine::advance`] at once, without a call to the observer.

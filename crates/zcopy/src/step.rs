@@ -1,18 +1,18 @@
-//! One step of a transfer: one or two calls that move bytes, by the given strategy.
+//! One step of a transfer: the few calls that move bytes once, by the given strategy.
 //!
 //! Each strategy has a file in `step/`, which documents the errnos of its calls in a table. The
-//! third column of each table uses these terms:
+//! third column of each table uses these terms, where it does not describe the consequence itself:
 //!
 //! - **repeated**: the step returns [`Step::Repeat`]. The engine takes it again, unless the
 //!   caller has asked it to stop.
-//! - **waits**: the step returns [`Step::Blocked`]. The engine polls that side and takes the step
-//!   again.
+//! - **waits**: the step returns [`Step::Blocked`]. The driver polls that side, and the engine
+//!   takes the step again.
 //! - **refused**: the step returns [`Step::Unsupported`]. The sink has received nothing; bytes that
 //!   the step took from the source stay in flight. The strategy that follows this one in the plan
 //!   continues at the same position, after read and write have delivered the bytes in flight. A
 //!   strategy that the caller insists on fails the transfer instead.
-//! - **fails**: the step returns a [`CallError`]. If the strategy has moved bytes before, the
-//!   transfer fails. If not, the next strategy tries, unless the errno is
+//! - **fails**: the step returns a [`CallError`]. If the strategy has moved bytes before, or the
+//!   caller requested it, the transfer fails. If not, the next strategy tries, unless the errno is
 //!   [fatal](Strategy::is_fatal) or one end is a socket: a socket reports an error only once, and
 //!   the next call would see the end of the stream.
 //!

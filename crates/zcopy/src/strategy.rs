@@ -10,7 +10,7 @@ use crate::fd_info::{FdInfo, FileSystem, Kind};
 use crate::sys::Errno;
 use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe, Tee};
 
-/// A way to move bytes from one descriptor to another, by one or two system calls.
+/// A way to move bytes from one descriptor to another: a system call, or a pair of calls.
 ///
 /// The strategies that the plan chooses give the same bytes, counts, cursors and errors. They
 /// differ in speed and in [page sharing](crate::Transfer::stable). A requested
@@ -175,7 +175,7 @@ impl Strategy {
     }
 
     /// Returns whether a sink that is open with `O_DIRECT` may receive partial blocks from it. The
-    /// private pipe passes a file's pages whole, and the rest of the last page is written.
+    /// private pipe passes a file's pages whole, and the rest of the last page goes by `write(2)`.
     ///
     /// # Kernel notes
     ///

@@ -428,8 +428,8 @@ impl<'a> Transfer<'a> {
             FastPath::Done(report) => return Ok(report),
             FastPath::Continue(source, sink, partial) => (source, sink, partial),
         };
-        // If the fast path has moved bytes, it has made the same checks before. An error here
-        // therefore means that nothing has moved.
+        // If the fast path has moved bytes, these checks have passed before and pass again: an
+        // error comes only before anything has moved.
         let prepared =
             classify::prepare_classified(&kernel, source_fd, sink_fd, source, sink, options);
         let (mut source, mut sink, plan) = prepared.map_err(RunError::before_anything_moved)?;

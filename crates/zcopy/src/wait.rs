@@ -22,7 +22,7 @@ pub(crate) struct Readiness {
     pub(crate) until: Until,
     /// How long to sleep before the poll, if it would return at once and the step block again.
     pub(crate) delay: Option<Duration>,
-    /// How long to wait at most before the engine is called again.
+    /// How long to poll at most before the engine is called again. A signal begins the time anew.
     pub(crate) recheck: Option<Duration>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Awaited<'fd> {
 pub(crate) enum Interest {
     /// A source is readable, or a sink is writable.
     Ready,
-    /// The endpoint is broken. A wait does not go on for this alone.
+    /// The endpoint is broken. If a wait is for such endpoints alone, it ends.
     Broken,
 }
 

@@ -83,7 +83,7 @@ pub(super) fn step<K: Kernel>(
             (Step::Eof, Some(batch)) if !state.buffer.is_empty() => batch.has_ended = true,
             (step, _) => return Ok(step),
         }
-        if budget.polls_before_write(state) {
+        if budget.ends_after_fill(state) {
             return Ok(Step::Filled);
         }
         ready = block_batch::ready(kernel, state, budget)?;

@@ -32,7 +32,7 @@
 //!
 //! - A 0 from filling does not prove the end of a special file.
 //! - Neither call can sleep on the private pipe. `SPLICE_F_NONBLOCK` concerns the caller's ends
-//!   only if they are pipes. A socket or terminal obeys its own `O_NONBLOCK`, and the engine polls
+//!   only if they are pipes. A socket or terminal obeys its own `O_NONBLOCK`, and the driver polls
 //!   it before the call if calls may not sleep.
 //! - A packet of a pipe stays a packet in the private pipe. A fill for a sink that is a pipe
 //!   therefore ends with a search for packets ([`Pipe::holds_packets`]).
@@ -64,7 +64,7 @@ pub(super) fn step<K: Kernel>(
         if filled != Step::Filled {
             return Ok(filled);
         }
-        if budget.polls_before_write(state) {
+        if budget.ends_after_fill(state) {
             return Ok(Step::Filled);
         }
     }

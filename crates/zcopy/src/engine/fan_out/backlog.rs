@@ -28,7 +28,8 @@ pub(crate) enum Storage {
 /// other sinks are written.
 pub(crate) struct Backlog<'a> {
     pub(crate) storage: Storage,
-    /// The source, the private pipe, and the buffer. Its sink stands for those that are written to.
+    /// The source, the private pipe, and the buffer. Its sink is a placeholder for the sinks that
+    /// are written to; no call uses it.
     pub(crate) state: CopyState<'a>,
     /// The position in the stream of the byte at the head of the pipe, or, without a pipe, of the
     /// next byte of the source. The bytes in the buffer lie before it.

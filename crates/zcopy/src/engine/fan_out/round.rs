@@ -55,7 +55,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         if let Some(index) = self.consuming_sink() {
             retry = retry.min(self.splice(index, len, blocking)?);
         } else {
-            // Bytes that no sink wants are read and dropped.
+            // For the sinks that are written to. If there are none, the bytes are dropped.
             match self.fill_buffer(len, blocking)? {
                 ControlFlow::Continue(filled) => retry = retry.min(filled),
                 ControlFlow::Break(flow) => return Ok(flow),

@@ -8,8 +8,9 @@
 //!
 //! A read with as much room as the pipe can hold divides no packet. Any other read is preceded by a
 //! splice into the private pipe, and has room for all that the private pipe then holds. If the
-//! kernel refuses the splice, or a private pipe of more than two pages, the transfer reads as every
-//! program does.
+//! kernel refuses the splice, the transfer reads as every program does. It also does so if the
+//! user's budget grants a private pipe that holds less than the read and less than 64 KiB, unless
+//! the read is shorter than a packet.
 
 use crate::buffer::{Alignment, FIRST_CAPACITY, SAFE_DATAGRAM};
 use crate::call_error::{CallError, Cause};
