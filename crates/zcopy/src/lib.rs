@@ -33,7 +33,7 @@
 //!
 //! # See the plan
 //!
-//! A [`Strategy`] is one way to move bytes, by one or two system calls. The transfer chooses it by
+//! A [`Strategy`] is one way to move bytes, by a few system calls. The transfer chooses it by
 //! the types of both descriptors and by the options. [`Transfer::plan`] moves nothing and returns
 //! the choice: it lists the strategies as chosen, fallback or skipped, each with its reason.
 //!

@@ -280,9 +280,10 @@ impl Plan {
     /// Returns the strategy of the warm-up, or `None` if the plan has no warm-up.
     ///
     /// The warm-up moves the first 128 KiB of a pipe or stream socket, and continues until one step
-    /// moves 32 KiB. After it the transfer changes to [`strategy`](Self::strategy). A stream may
-    /// consist of a few short messages, for which a private pipe costs more than it saves. A
-    /// pattern that is repeated by `tee` begins with write for the same reason, for 128 KiB.
+    /// moves 32 KiB or fills the buffer. After it the transfer changes to
+    /// [`strategy`](Self::strategy). A stream may consist of a few short messages, for which a
+    /// private pipe costs more than it saves. A pattern that is repeated by `tee` begins with write
+    /// for the same reason, for 128 KiB.
     ///
     /// If a sink refuses the warm-up by `splice`, the transfer continues with the strategy that
     /// follows `splice` in the plan, and not with `splice_pipe`: a sink that takes no splice from

@@ -10,7 +10,7 @@ use crate::fd_info::{FdInfo, FileSystem, Kind};
 use crate::sys::Errno;
 use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe, Tee};
 
-/// A way to move bytes from one descriptor to another: a system call, or a pair of calls.
+/// A way to move bytes from one descriptor to another, by a few system calls.
 ///
 /// The strategies that the plan chooses give the same bytes, counts, cursors and errors. They
 /// differ in speed and in [page sharing](crate::Transfer::stable). A requested

@@ -1,8 +1,9 @@
 //! `read(2)` and `write(2)` through one buffer. This strategy serves every pair, and its errors are
 //! final.
 //!
-//! A step reads once if no bytes are ready to be written, and writes once. Bytes that the sink does
-//! not accept stay in the buffer for the next step.
+//! A step reads once if no bytes are ready to be written, and writes once. If calls may not sleep
+//! and the sink can block, the step ends after the read, and the next one writes. Bytes that the
+//! sink does not accept stay in the buffer for the next step.
 //!
 //! - **Bytes in the private pipe**, which another strategy left there, are read before any bytes of
 //!   the source.

@@ -1,7 +1,8 @@
 //! `splice(2)` twice, through a private pipe.
 //!
 //! A step fills the empty private pipe from the source, up to its capacity, and drains it into the
-//! sink with one call. Bytes that the sink does not accept stay in the pipe for the next step.
+//! sink with one call. If calls may not sleep and the sink can block, the step ends after the fill,
+//! and the next one drains. Bytes that the sink does not accept stay in the pipe for the next step.
 //! Because the pipe is empty whenever it is filled, errors are unambiguous: those of a fill concern
 //! the source, and those of a drain concern the sink.
 //!
