@@ -54,8 +54,8 @@ pub(crate) struct CopyState<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepBudget {
     /// The most bytes to take from the source, at least 1. If calls may not sleep, a drain of the
-    /// private pipe passes no more to the sink. A message, an `O_DIRECT` block and
-    /// the least read of a device are taken whole.
+    /// private pipe passes no more to the sink. A message, an `O_DIRECT` block and the least read
+    /// of a device are taken whole.
     pub(crate) max: u64,
     /// The bytes that the limit of the transfer leaves for the sink, those in flight included. A
     /// message that is longer must not be taken.

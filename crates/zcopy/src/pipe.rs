@@ -163,7 +163,7 @@ impl Probe {
     }
 
     /// Returns whether a packet of more than one byte is among the `len` bytes that a pipe holds.
-    /// Leaves the probe empty if there is none.
+    /// After `Ok(false)` the probe is empty.
     fn finds_packets<K: Kernel>(
         &self,
         kernel: &K,
@@ -175,8 +175,8 @@ impl Probe {
         *calls += 1;
         let writer = self.writer.as_fd();
         match retried(|| kernel.write(writer, None, &[0], Blocking::MaySleep)) {
-            // A read ends behind a packet, so that it reaches the byte behind the shared ones only
-            // if there is none.
+            // A read ends behind a packet. It reaches the byte behind the shared ones only if no
+            // packet is among them.
             Ok(_) => Ok(!self.discard(kernel, len + 1, calls)),
             // Every slot of the probe is in use. A packet that ends between the first two reads is
             // divided by the next two, and any other by one of the first two.

@@ -233,12 +233,8 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         // If no sink is written to, every sink may still lack bytes in the buffer: a splice
         // reported the end too early, and a read found them.
         let given = self.live().map(|(_, sink)| sink.given).min();
-        let position = if let Some(position) = written.or(given) {
-            position
-        } else {
-            // Without a live sink, all bytes that the one detached last lacks are returned.
-            self.delivered()
-        };
+        // Without a live sink, all bytes that the one detached last lacks are returned.
+        let position = written.or(given).unwrap_or_else(|| self.delivered());
         let released = self.backlog.drop_before(position);
         self.records.accepted(released);
         if let Some(inspect) = self.inspect.as_mut().filter(|_| !released.is_empty()) {

@@ -34,7 +34,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     }
 
     /// Chooses the consuming sink: one that is not a pipe, if there is one, so that `tee` serves
-    /// the pipes, which need no private pipe. There is none if some sinks are written to: then a
+    /// the pipes, which need no private pipe. If some sinks are written to, none is chosen, and a
     /// read into the buffer takes the bytes out of the backlog.
     pub(super) fn choose_consuming_sink(&mut self) {
         if self.backlog.storage == Storage::Buffer {
