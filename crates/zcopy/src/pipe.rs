@@ -69,8 +69,7 @@ impl Pipe {
     /// `EMFILE` or `ENFILE` if there is no free descriptor.
     pub(crate) fn open_of_any_size<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe(Blocking::MaySleep)?;
-        let granted = grow(kernel, writer.as_fd(), wanted);
-        let capacity = granted.map_or_else(|| kernel.pipe_capacity(writer.as_fd()), Ok)?;
+        let capacity = capacity_grown_to(kernel, writer.as_fd(), wanted)?;
         Ok(Self {
             reader,
             writer,
@@ -150,8 +149,7 @@ struct Probe {
 impl Probe {
     fn open<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe(Blocking::Nonblocking)?;
-        let granted = grow(kernel, writer.as_fd(), wanted);
-        let capacity = granted.map_or_else(|| kernel.pipe_capacity(writer.as_fd()), Ok)?;
+        let capacity = capacity_grown_to(kernel, writer.as_fd(), wanted)?;
         if capacity < DEFAULT_CAPACITY {
             return Err(Errno::NOBUFS);
         }
@@ -232,6 +230,11 @@ impl Probe {
 pub(crate) fn peek<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>) -> Result<usize> {
     let (_reader, writer) = kernel.pipe(Blocking::MaySleep)?;
     retried(|| kernel.tee(pipe, writer.as_fd(), 1, SpliceFlags::NONBLOCK))
+}
+
+/// Enlarges a pipe like [`grow`], and returns its capacity in bytes, also if it has not changed.
+fn capacity_grown_to<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>, wanted: usize) -> Result<usize> {
+    grow(kernel, pipe, wanted).map_or_else(|| kernel.pipe_capacity(pipe), Ok)
 }
 
 /// Enlarges a pipe to `wanted` bytes, or as many as the user's budget allows, and returns the new
