@@ -12,7 +12,7 @@ use crate::sys::Errno;
 mod tests;
 
 /// The caller's callback for skipped ranges.
-pub(crate) type OnSkip<'a> = Box<dyn FnMut(&BadRange) + 'a>;
+pub(crate) type OnSkip<'a> = Box<dyn FnMut(&BadRange) + Send + 'a>;
 
 /// How many pieces in a row may fail before the end of the bad block is searched for by probes: 64
 /// KiB in pieces of 4 KiB. On a disk each failing read takes seconds.

@@ -12,7 +12,7 @@ use crate::sparse::Holes;
 use crate::sys::{Blocking, Kernel, Result};
 
 /// The caller's function that sees every byte of the transfer.
-pub(crate) type Inspector<'a> = Box<dyn FnMut(&[u8]) + 'a>;
+pub(crate) type Inspector<'a> = Box<dyn FnMut(&[u8]) + Send + 'a>;
 
 /// The state that a step works on.
 ///

@@ -73,7 +73,7 @@ pub(crate) struct Callbacks<'a> {
 /// What happens to the transfer when a sink fails.
 pub(crate) enum SinkPolicy<'a> {
     Always(OnSinkError),
-    Ask(Box<dyn FnMut(&SinkReport) -> OnSinkError + 'a>),
+    Ask(Box<dyn FnMut(&SinkReport) -> OnSinkError + Send + 'a>),
 }
 
 impl SinkPolicy<'_> {

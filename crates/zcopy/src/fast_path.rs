@@ -4,8 +4,8 @@
 //! calls that [`Strategy::Buffered`] would make. If one of them fails or moves only a part, an
 //! engine continues.
 
-use std::cell::Cell;
 use std::os::fd::BorrowedFd;
+use std::sync::Mutex;
 
 use crate::buffer::{Alignment, Buffer};
 use crate::call_error::{CallError, Cause};
@@ -31,14 +31,45 @@ mod whole_file;
 const MAX_READ: usize = 64 << 10;
 
 /// The state that transfers of one series, into one sink, pass on.
+///
+/// A transfer that finds the state in use by another thread does without it.
 #[derive(Default)]
-pub(crate) struct SeriesState {
+pub(crate) struct SeriesState(Mutex<Passed>);
+
+/// What one transfer of a series passes on to the next.
+#[derive(Default)]
+struct Passed {
     /// The sink's facts from its last classification. Kind, identity and access mode do not change
     /// while a descriptor is open. The other flags may, and the fast path does not depend on them:
     /// its calls fail if they are wrong.
-    sink: Cell<Option<FdInfo>>,
+    sink: Option<FdInfo>,
     /// An empty buffer, whose memory the next transfer uses again.
-    buffer: Cell<Buffer>,
+    buffer: Buffer,
+}
+
+impl SeriesState {
+    /// Returns the facts about the sink.
+    fn sink(&self) -> Option<FdInfo> {
+        self.0.try_lock().ok()?.sink
+    }
+
+    fn take_buffer(&self) -> Buffer {
+        let passed = self.0.try_lock();
+        passed.map_or_else(
+            |_| Buffer::default(),
+            |mut passed| std::mem::take(&mut passed.buffer),
+        )
+    }
+
+    /// Leaves the facts and the buffer to the next transfer.
+    fn put(&self, sink: FdInfo, buffer: Buffer) {
+        if let Ok(mut passed) = self.0.try_lock() {
+            *passed = Passed {
+                sink: Some(sink),
+                buffer,
+            };
+        }
+    }
 }
 
 /// The result of the fast path.
@@ -82,7 +113,7 @@ pub(crate) fn try_fast_path<K: Kernel>(
         return Ok(FastPath::Done(report));
     }
     let series_state = series_state.filter(|_| shortcuts.fast_path);
-    let known = series_state.and_then(|series_state| series_state.sink.get());
+    let known = series_state.and_then(SeriesState::sink);
     let (mut from, mut to) = match known {
         Some(to) => {
             // Skips `F_GETFL` for a small source: a wrong access mode makes the read fail.
@@ -100,12 +131,10 @@ pub(crate) fn try_fast_path<K: Kernel>(
     let is_particular = from.direct || to.direct || to.kind == Kind::Datagram || from.is_same(&to);
     if shortcuts.fast_path && !is_particular && is_small(kernel, source, &mut from, &to, options) {
         preflight::check(&from, &to, options)?;
-        partial.buffer =
-            series_state.map_or_else(Buffer::default, |series_state| series_state.buffer.take());
+        partial.buffer = series_state.map_or_else(Buffer::default, SeriesState::take_buffer);
         if partial.read_and_write(kernel, source, sink, from.size.unwrap_or(0)) {
             if let Some(series_state) = series_state {
-                series_state.sink.set(Some(to));
-                series_state.buffer.set(std::mem::take(&mut partial.buffer));
+                series_state.put(to, std::mem::take(&mut partial.buffer));
             }
             return Ok(FastPath::Done(Report::of(partial.attempt())));
         }

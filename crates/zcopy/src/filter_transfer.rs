@@ -182,7 +182,7 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// assert_eq!(plan.strategy(), Strategy::Buffered);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn plan<Source: AsFd + ?Sized>(&self, source: &Source) -> Result<Plan> {
+    pub fn plan(&self, source: impl AsFd) -> Result<Plan> {
         let prepared = prepare(&Linux, source.as_fd(), self.sink);
         prepared
             .map(|(source, sink)| plan::plan_filtered(&source, &sink))
@@ -247,7 +247,7 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// # std::fs::remove_file(path)?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn run<Source: AsFd + ?Sized>(&mut self, source: &Source) -> Result<Report> {
+    pub fn run(&mut self, source: impl AsFd) -> Result<Report> {
         self.run_with(Linux, source.as_fd())
     }
 

@@ -6,7 +6,7 @@ use crate::side::Side;
 use crate::strategy::Strategy;
 
 /// The callback that [`Transfer::observe`](crate::Transfer::observe) sets.
-pub(crate) type Observer<'a> = Box<dyn FnMut(&Progress) -> ControlFlow<()> + 'a>;
+pub(crate) type Observer<'a> = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Send + 'a>;
 
 /// The state of a running transfer, as passed to its [observer](crate::Transfer::observe).
 ///

@@ -240,7 +240,10 @@ impl<'a> Repeat<'a> {
     /// assert_eq!(report.ended(), Ended::Stopped);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn observe(mut self, observer: impl FnMut(&Progress) -> ControlFlow<()> + 'a) -> Self {
+    pub fn observe(
+        mut self,
+        observer: impl FnMut(&Progress) -> ControlFlow<()> + Send + 'a,
+    ) -> Self {
         self.options.observed = true;
         self.observer = Some(Box::new(observer));
         self
@@ -267,7 +270,7 @@ impl<'a> Repeat<'a> {
     /// assert!(plan.to_string().starts_with(expected));
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn plan<Sink: AsFd + ?Sized>(&self, sink: &Sink) -> Result<Plan> {
+    pub fn plan(&self, sink: impl AsFd) -> Result<Plan> {
         let prepared = prepare(&Linux, self.pattern, sink.as_fd(), &self.options);
         prepared
             .map(|(_, plan)| plan)
@@ -301,7 +304,7 @@ impl<'a> Repeat<'a> {
     /// assert_eq!((error.kind(), error.bytes()), (ErrorKind::BrokenPipe, 0));
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn run<Sink: AsFd + ?Sized>(self, sink: &Sink) -> Result<Report> {
+    pub fn run(self, sink: impl AsFd) -> Result<Report> {
         self.run_with(Linux, sink.as_fd())
     }
 

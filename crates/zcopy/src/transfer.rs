@@ -33,9 +33,9 @@ pub use series::Series;
 
 /// Moves the bytes of one descriptor to another, by the fastest strategy that serves the pair.
 ///
-/// The transfer borrows both descriptors. It closes neither and changes no flag. Without offsets it
-/// moves the bytes from the source's cursor to the sink's, and leaves both cursors behind the last
-/// byte that arrived.
+/// Each end is anything that has a descriptor ([`AsFd`]), by value or by reference. The transfer
+/// changes no flag, and closes only ends that it owns. Without offsets it moves the bytes from the
+/// source's cursor to the sink's, and leaves both cursors behind the last byte that arrived.
 ///
 /// [`run`](Self::run) returns when the source ends, the limit is reached, the observer stops the
 /// transfer, or a call fails. [`copy`] is the shortest form, without options. [`Series`] is faster
@@ -94,23 +94,21 @@ pub use series::Series;
 ///
 /// # Threads
 ///
-/// A transfer stays in the thread that created it, so that an observer can hold values that cannot
-/// be sent to another thread: a progress bar, a [`Cell`](std::cell::Cell). The descriptors, the
-/// [`Report`] and the [`Error`](crate::Error) can be sent. Create the transfer in the thread that
-/// is to run it:
+/// A transfer can be sent to another thread if its ends can ([`Send`]), and it is `'static` if it
+/// owns its ends and its callbacks borrow nothing. So it can be returned, stored and queued. Its
+/// callbacks have to be `Send`. If a progress bar is not, take the steps of the transfer one by one
+/// in the thread of the bar ([`start`](Self::start)).
 ///
 /// ```
 /// use std::io::Write;
 /// use zcopy::Transfer;
 ///
 /// let (reader, mut writer) = std::io::pipe()?;
-/// let sink = std::fs::File::create("/dev/null")?;
-/// let report = std::thread::scope(|scope| {
-///     let copying = scope.spawn(|| Transfer::new(&reader, &sink).run());
-///     writer.write_all(b"hello")?;
-///     drop(writer);
-///     copying.join().expect("the thread does not panic").map_err(std::io::Error::from)
-/// })?;
+/// let transfer = Transfer::new(reader, std::fs::File::create("/dev/null")?);
+/// let copying = std::thread::spawn(|| transfer.run());
+/// writer.write_all(b"hello")?;
+/// drop(writer);
+/// let report = copying.join().expect("the thread does not panic")?;
 /// assert_eq!(report.bytes(), 5);
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -159,10 +157,10 @@ pub use series::Series;
 /// process has extended meanwhile. If the file system of the sink refuses to punch a hole, the
 /// transfer writes zeros.
 #[must_use = "a transfer does nothing until it is run"]
-pub struct Transfer<'a> {
-    source: BorrowedFd<'a>,
-    sink: BorrowedFd<'a>,
-    also_to: Vec<BorrowedFd<'a>>,
+pub struct Transfer<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
+    source: Source,
+    sink: Sink,
+    also_to: Vec<Box<dyn AsFd + Send + 'a>>,
     policy: SinkPolicy<'a>,
     options: Options,
     callbacks: Callbacks<'a>,
@@ -170,16 +168,39 @@ pub struct Transfer<'a> {
     series_state: Option<&'a SeriesState>,
 }
 
-impl<'a> Transfer<'a> {
+impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// Creates a transfer of everything that `source` has to `sink`. Nothing moves until
     /// [`run`](Self::run).
-    pub fn new<Source: AsFd + ?Sized, Sink: AsFd + ?Sized>(
-        source: &'a Source,
-        sink: &'a Sink,
-    ) -> Self {
+    ///
+    /// Both ends are taken by value, and a reference to anything that has a descriptor is such an
+    /// end too: `&File`, `File`, `OwnedFd`, `Arc<TcpStream>`, `BorrowedFd<'_>`. An end that is
+    /// passed by value is closed when the transfer has run.
+    ///
+    /// # Examples
+    ///
+    /// A queue of transfers that own their ends, for a thread that runs them:
+    ///
+    /// ```
+    /// use std::fs::File;
+    /// use std::sync::mpsc;
+    /// use zcopy::Transfer;
+    ///
+    /// let (queue, jobs) = mpsc::channel::<Transfer<'static, File, File>>();
+    /// let worker = std::thread::spawn(move || {
+    ///     jobs.iter().map(|job| job.run().map(|report| report.bytes())).sum::<Result<u64, _>>()
+    /// });
+    /// for _ in 0..3 {
+    ///     let job = Transfer::new(File::open("/dev/zero")?, File::create("/dev/null")?);
+    ///     queue.send(job.limit(1000)).expect("the worker listens");
+    /// }
+    /// drop(queue);
+    /// assert_eq!(worker.join().expect("the worker does not panic")?, 3000);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new(source: Source, sink: Sink) -> Self {
         Self {
-            source: source.as_fd(),
-            sink: sink.as_fd(),
+            source,
+            sink,
             also_to: Vec::new(),
             policy: SinkPolicy::Always(OnSinkError::default()),
             options: Options::default(),
@@ -338,7 +359,12 @@ impl<'a> Transfer<'a> {
             let (_, _, plan) = self.prepare_several(&Linux)?;
             return Ok(plan);
         }
-        let prepared = classify::prepare(&Linux, self.source, self.sink, &self.options);
+        let prepared = classify::prepare(
+            &Linux,
+            self.source.as_fd(),
+            self.sink.as_fd(),
+            &self.options,
+        );
         let (_, _, plan) = prepared.map_err(RunError::before_anything_moved)?;
         Ok(plan)
     }
@@ -421,7 +447,8 @@ impl<'a> Transfer<'a> {
         if self.uses_fan_out() {
             return self.fan_out(kernel);
         }
-        let (source_fd, sink_fd, options) = (self.source, self.sink, &self.options);
+        let (source_fd, sink_fd) = (self.source.as_fd(), self.sink.as_fd());
+        let options = &self.options;
         let fast_path =
             fast_path::try_fast_path(&kernel, source_fd, sink_fd, options, self.series_state);
         let (source, sink, partial) = match fast_path.map_err(RunError::before_anything_moved)? {
@@ -453,11 +480,11 @@ impl<'a> Transfer<'a> {
     }
 }
 
-impl std::fmt::Debug for Transfer<'_> {
+impl<Source: AsFd, Sink: AsFd> std::fmt::Debug for Transfer<'_, Source, Sink> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Transfer")
-            .field("source", &self.source)
-            .field("sink", &self.sink)
+            .field("source", &self.source.as_fd())
+            .field("sink", &self.sink.as_fd())
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
@@ -481,9 +508,6 @@ impl std::fmt::Debug for Transfer<'_> {
 /// assert_eq!(zcopy::copy(&reader, &sink)?, 5);
 /// # Ok::<(), std::io::Error>(())
 /// ```
-pub fn copy<Source: AsFd + ?Sized, Sink: AsFd + ?Sized>(
-    source: &Source,
-    sink: &Sink,
-) -> Result<u64> {
+pub fn copy(source: impl AsFd, sink: impl AsFd) -> Result<u64> {
     Ok(Transfer::new(source, sink).run()?.bytes())
 }

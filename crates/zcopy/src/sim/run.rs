@@ -13,8 +13,8 @@ use crate::report::{BadRange, Report, SinkReport};
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
-type OnSkip<'a> = Box<dyn FnMut(&BadRange) + 'a>;
-type OnSinkFailure<'a> = Box<dyn FnMut(&SinkReport) -> OnSinkError + 'a>;
+type OnSkip<'a> = Box<dyn FnMut(&BadRange) + Send + 'a>;
+type OnSinkFailure<'a> = Box<dyn FnMut(&SinkReport) -> OnSinkError + Send + 'a>;
 
 /// The callbacks of a transfer, of which a test sets those that it needs.
 #[derive(Default)]
@@ -27,21 +27,21 @@ pub(crate) struct Callbacks<'a> {
 }
 
 impl<'a> Callbacks<'a> {
-    pub(crate) fn observing(observe: impl FnMut(&Progress) -> ControlFlow<()> + 'a) -> Self {
+    pub(crate) fn observing(observe: impl FnMut(&Progress) -> ControlFlow<()> + Send + 'a) -> Self {
         Self {
             observe: Some(Box::new(observe)),
             ..Self::default()
         }
     }
 
-    pub(crate) fn inspecting(inspect: impl FnMut(&[u8]) + 'a) -> Self {
+    pub(crate) fn inspecting(inspect: impl FnMut(&[u8]) + Send + 'a) -> Self {
         Self {
             inspect: Some(Box::new(inspect)),
             ..Self::default()
         }
     }
 
-    pub(crate) fn skipping(on_skip: impl FnMut(&BadRange) + 'a) -> Self {
+    pub(crate) fn skipping(on_skip: impl FnMut(&BadRange) + Send + 'a) -> Self {
         Self {
             on_skip: Some(Box::new(on_skip)),
             ..Self::default()

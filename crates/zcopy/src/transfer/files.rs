@@ -6,7 +6,7 @@ use crate::options::{Cache, Reflink, Sparse, SyncData};
 #[cfg(doc)]
 use crate::Strategy;
 
-impl Transfer<'_> {
+impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// Decides whether two files may share blocks on the disk [default: [`Reflink::Auto`]].
     ///
     /// A clone takes no time and no space until one of the files is written to, and keeps holes.

@@ -2,7 +2,7 @@
 
 use super::Transfer;
 
-impl Transfer<'_> {
+impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// Reads from `bytes` bytes behind the start of the source [default: the cursor], and leaves
     /// the cursor where it is.
     ///

@@ -8,7 +8,7 @@ use crate::rate::RateLimiter;
 #[cfg(doc)]
 use crate::{Sparse, Strategy};
 
-impl<'a> Transfer<'a> {
+impl<'a, Source, Sink> Transfer<'a, Source, Sink> {
     /// Moves at most `bytes_per_second` bytes per second [default: no limit; 0 means 1], in bursts
     /// of at most a tenth of a second's bytes.
     ///

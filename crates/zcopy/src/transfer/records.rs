@@ -7,7 +7,7 @@ use super::Transfer;
 #[cfg(doc)]
 use crate::{Ended, Progress, Report, Strategy};
 
-impl Transfer<'_> {
+impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// Counts records: sequences of bytes that end in `delimiter` [default: not counted]. Lines end
     /// in `b'\n'`, and the output of `find -print0` in 0.
     ///

@@ -65,8 +65,8 @@ impl<'fd> Series<'fd> {
 
     /// Returns a transfer of everything that `source` has into the sink of the series. It has all
     /// options of a [`Transfer`], and moves nothing until [`run`](Transfer::run).
-    pub fn transfer<'a, Source: AsFd + ?Sized>(&'a self, source: &'a Source) -> Transfer<'a> {
-        let mut transfer = Transfer::new(source, &self.sink);
+    pub fn transfer<'a, Source: AsFd>(&'a self, source: Source) -> Transfer<'a, Source> {
+        let mut transfer = Transfer::new(source, self.sink);
         transfer.series_state = Some(&self.series_state);
         transfer
     }

@@ -19,7 +19,7 @@ use crate::sys::Kernel;
 #[cfg(doc)]
 use crate::{Reflink, Sparse, Strategy};
 
-impl<'a> Transfer<'a> {
+impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// Adds a sink that receives the same bytes [default: the sink of [`new`](Self::new) only].
     /// Call it once for each further sink.
     ///
@@ -81,8 +81,8 @@ impl<'a> Transfer<'a> {
     ///
     /// # References
     /// - [tee(2)](https://man7.org/linux/man-pages/man2/tee.2.html)
-    pub fn also_to<Sink: AsFd + ?Sized>(mut self, sink: &'a Sink) -> Self {
-        self.also_to.push(sink.as_fd());
+    pub fn also_to(mut self, sink: impl AsFd + Send + 'a) -> Self {
+        self.also_to.push(Box::new(sink));
         self
     }
 
@@ -161,7 +161,7 @@ impl<'a> Transfer<'a> {
     /// ```
     pub fn on_sink_error_with(
         mut self,
-        decide: impl FnMut(&SinkReport) -> OnSinkError + 'a,
+        decide: impl FnMut(&SinkReport) -> OnSinkError + Send + 'a,
     ) -> Self {
         self.policy = SinkPolicy::Ask(Box::new(decide));
         self
@@ -207,8 +207,8 @@ impl<'a> Transfer<'a> {
         !self.also_to.is_empty() || self.options.watch_readers || detaches
     }
 
-    fn sinks(&self) -> impl Iterator<Item = BorrowedFd<'a>> {
-        iter::once(self.sink).chain(self.also_to.iter().copied())
+    fn sinks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        iter::once(self.sink.as_fd()).chain(self.also_to.iter().map(AsFd::as_fd))
     }
 
     /// Classifies all descriptors, checks the input, and plans. Moves no byte.
@@ -217,23 +217,29 @@ impl<'a> Transfer<'a> {
         kernel: &K,
     ) -> Result<(FdInfo, Vec<FdInfo>, Plan)> {
         let sinks: Vec<_> = self.sinks().collect();
-        classify::prepare_several(kernel, self.source, &sinks, &self.options)
+        classify::prepare_several(kernel, self.source.as_fd(), &sinks, &self.options)
             .map_err(|unprepared| unprepared.into_error(sinks.len()))
     }
 
     pub(super) fn fan_out<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
         let (mut source, mut sinks, plan) = self.prepare_several(&kernel)?;
         let options = self.options;
+        let (source_fd, sink_fds) = (self.source.as_fd(), {
+            let also_to = self.also_to.iter().map(AsFd::as_fd);
+            iter::once(self.sink.as_fd())
+                .chain(also_to)
+                .collect::<Vec<_>>()
+        });
         let reopen = |fd, info: &mut _, side| reopen_terminal(&kernel, fd, info, side, &options);
-        let own_source = reopen(self.source, &mut source, Side::Source);
-        let own_sinks: Vec<_> = zip(self.sinks(), &mut sinks)
-            .map(|(fd, info)| reopen(fd, info, Side::Sink))
+        let own_source = reopen(source_fd, &mut source, Side::Source);
+        let own_sinks: Vec<_> = zip(&sink_fds, &mut sinks)
+            .map(|(fd, info)| reopen(*fd, info, Side::Sink))
             .collect();
-        let source_fd = own_source.as_ref().map_or(self.source, AsFd::as_fd);
+        let source_fd = own_source.as_ref().map_or(source_fd, AsFd::as_fd);
         let source = Endpoint::new(source_fd, source, options.source_offset);
         // Only the first sink can have an offset.
         let offsets = iter::once(options.sink_offset).chain(iter::repeat(None));
-        let sinks = zip(zip(self.sinks(), &own_sinks), zip(sinks, offsets))
+        let sinks = zip(zip(sink_fds, &own_sinks), zip(sinks, offsets))
             .map(|((fd, own), (info, offset))| {
                 Endpoint::new(own.as_ref().map_or(fd, AsFd::as_fd), info, offset)
             })

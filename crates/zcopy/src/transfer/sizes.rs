@@ -10,7 +10,7 @@ use crate::{Report, Strategy};
 /// makes pipes larger than twice this size.
 const LARGEST: usize = 1 << 30;
 
-impl Transfer<'_> {
+impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// Allows the transfer to enlarge the caller's own pipes, source and sink [default: true].
     ///
     /// A file passes through a pipe of 1 MiB several times as fast as through one of 64 KiB, and so

@@ -7,7 +7,7 @@ use crate::report::BadRange;
 #[cfg(doc)]
 use crate::{Reflink, Report, Sparse, Strategy};
 
-impl<'a> Transfer<'a> {
+impl<'a, Source, Sink> Transfer<'a, Source, Sink> {
     /// Decides whether the transfer skips blocks of the source that cannot be read
     /// [default: [`SkipErrors::Never`], which fails].
     ///
@@ -105,7 +105,7 @@ impl<'a> Transfer<'a> {
     /// assert_eq!(lost, [], "every byte can be read");
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn on_skip(mut self, on_skip: impl FnMut(&BadRange) + 'a) -> Self {
+    pub fn on_skip(mut self, on_skip: impl FnMut(&BadRange) + Send + 'a) -> Self {
         self.callbacks.on_skip = Some(Box::new(on_skip));
         self
     }

@@ -9,7 +9,7 @@ use crate::progress::Progress;
 #[cfg(doc)]
 use crate::{Ended, Strategy};
 
-impl<'a> Transfer<'a> {
+impl<'a, Source, Sink> Transfer<'a, Source, Sink> {
     /// Calls the [observer](Self::observe) at least once every `tick`, also while the transfer
     /// waits [default: only after steps; at least 1 ms].
     ///
@@ -108,7 +108,10 @@ impl<'a> Transfer<'a> {
     /// assert_eq!((report.bytes(), report.ended()), (seen, Ended::Stopped));
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn observe(mut self, observer: impl FnMut(&Progress) -> ControlFlow<()> + 'a) -> Self {
+    pub fn observe(
+        mut self,
+        observer: impl FnMut(&Progress) -> ControlFlow<()> + Send + 'a,
+    ) -> Self {
         self.options.observed = true;
         self.callbacks.observer = Some(Box::new(observer));
         self
@@ -151,7 +154,7 @@ impl<'a> Transfer<'a> {
     /// assert_eq!(report.strategy(), Strategy::Buffered);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn inspect(mut self, inspect: impl FnMut(&[u8]) + 'a) -> Self {
+    pub fn inspect(mut self, inspect: impl FnMut(&[u8]) + Send + 'a) -> Self {
         self.options.inspected = true;
         self.callbacks.inspect = Some(Box::new(inspect));
         self

@@ -13,8 +13,8 @@ pub(crate) trait MaybeOptions: Sized {
 }
 
 macro_rules! impl_maybe_options {
-    ($builder:ty) => {
-        impl MaybeOptions for $builder {
+    ([$($ends:ident),*] $builder:ty) => {
+        impl<$($ends),*> MaybeOptions for $builder {
             fn maybe_strategy(self, strategy: Option<Strategy>) -> Self {
                 match strategy {
                     Some(strategy) => self.strategy(strategy),
@@ -46,5 +46,5 @@ macro_rules! impl_maybe_options {
     };
 }
 
-impl_maybe_options!(Transfer<'_>);
-impl_maybe_options!(Repeat<'_>);
+impl_maybe_options!([Source, Sink] Transfer<'_, Source, Sink>);
+impl_maybe_options!([] Repeat<'_>);
