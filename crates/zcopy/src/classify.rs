@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::plan::{self, Plan};
 use crate::preflight;
 use crate::side::Side;
-use crate::sys::{Errno, Kernel, OFlags};
+use crate::sys::{Blocking, Errno, Kernel, OFlags};
 
 mod several;
 mod shortcuts;
@@ -64,7 +64,7 @@ pub(crate) fn unclassifiable(side: Side, error: CallError) -> RunError {
     }
 }
 
-/// Opens a terminal once more, in non-blocking mode, so that it cannot delay a tick.
+/// Opens a terminal once more, in non-blocking mode, so that no call on it sleeps.
 ///
 /// No flag keeps a single call on a terminal from sleeping. A terminal that polls as writable has
 /// room for an unknown part of a write, and the user may stop it in the middle of one. Returns
@@ -77,8 +77,7 @@ pub(crate) fn reopen_terminal<K: Kernel>(
     side: Side,
     options: &Options,
 ) -> Option<OwnedFd> {
-    let may_sleep = options.tick.is_none() && !options.watch_readers;
-    if may_sleep || info.nonblocking || !info.can_be_reopened {
+    if options.blocking() == Blocking::MaySleep || info.nonblocking || !info.can_be_reopened {
         return None;
     }
     let access = match side {

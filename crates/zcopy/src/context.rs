@@ -17,8 +17,10 @@ use crate::progress::{Observer, Progress};
 use crate::rate::RateLimiter;
 use crate::report::{Attempt, Ended, Report};
 use crate::side::Side;
+use crate::stop::Stop;
 use crate::strategy::Strategy;
 use crate::sys::{Blocking, Errno, Kernel, PollFd};
+use crate::time_limits::TimeLimits;
 use crate::wait::{Awaited, PollState};
 
 /// How many steps in a row may block, all but the first behind a poll that found the endpoint
@@ -46,8 +48,18 @@ pub(crate) struct Context<'a, K> {
     pub(crate) times_blocked: u32,
     /// The endpoints of the last [`Wait`](crate::wait::Wait), with its result.
     pub(crate) awaited: Vec<Awaited<'a>>,
-    /// The array for `poll(2)`, kept to avoid allocations.
-    pub(crate) polled: Vec<PollFd<'a>>,
+    /// The memory of the array for `poll(2)`. It is empty between two calls.
+    pub(crate) polled: Vec<PollFd<'static>>,
+    pub(crate) time_limits: TimeLimits,
+    /// The most bytes that the next step may move.
+    pub(crate) max_step: u64,
+    /// Whether calls may sleep.
+    blocking: Blocking,
+    /// The caller's [`Stop`].
+    pub(crate) stop: Option<Stop>,
+    /// When the endpoints that are waited for first blocked since bytes last moved. Kept for
+    /// sockets that have time-outs of their own.
+    blocked_since: Option<Duration>,
     /// The first strategy of the plan.
     first_choice: Strategy,
     grown_source: Option<usize>,
@@ -71,6 +83,11 @@ impl<'a, K: Kernel> Context<'a, K> {
             times_blocked: 0,
             awaited: Vec::new(),
             polled: Vec::new(),
+            time_limits: TimeLimits::new(&kernel, &options),
+            max_step: u64::MAX,
+            blocking: options.blocking(),
+            stop: None,
+            blocked_since: None,
             grown_source: None,
             grown_sink: None,
             may_grow: options.grow_pipes,
@@ -85,14 +102,41 @@ impl<'a, K: Kernel> Context<'a, K> {
         self.pacer.share_rate_limiter(&self.kernel, rate_limiter);
     }
 
-    /// Returns whether calls may sleep. They may not if the caller wants ticks or watches readers.
+    /// Returns whether calls may sleep.
     #[inline]
     pub(crate) fn blocking(&self) -> Blocking {
-        if self.pacer.ticks() || self.options.watch_readers {
-            Blocking::Nonblocking
-        } else {
-            Blocking::MaySleep
+        self.blocking
+    }
+
+    /// Polls before each call from now on if this sink is a socket in blocking mode that has a
+    /// time-out of its own (`SO_SNDTIMEO`).
+    ///
+    /// The kernel starts the time-out anew in each call, and a call that times out after it has
+    /// moved bytes returns their number. So a transfer that sleeps in its calls would time out only
+    /// in the second call without a byte, or later.
+    pub(crate) fn poll_if_timed(&mut self, sink: &mut Endpoint<'_>) {
+        if self.blocking == Blocking::MaySleep && sink.time_out(&self.kernel, Side::Sink).is_some()
+        {
+            self.blocking = Blocking::Nonblocking;
         }
+    }
+
+    /// Returns how the transfer ends before its next step, if its caller wants that: it was
+    /// stopped, or its deadline has passed.
+    #[inline]
+    pub(crate) fn ended_early(&self) -> Option<Ended> {
+        if self.stop.as_ref().is_some_and(Stop::is_stopped) {
+            return Some(Ended::Stopped);
+        }
+        let is_late = self.time_limits.is_past_deadline(&self.kernel);
+        is_late.then_some(Ended::TimedOut)
+    }
+
+    /// Notes that bytes have moved.
+    #[inline]
+    pub(crate) fn note_activity(&mut self) {
+        self.blocked_since = None;
+        self.time_limits.note_activity(&self.kernel);
     }
 
     /// Returns the strategy that the caller requests.
@@ -198,19 +242,24 @@ impl<'a, K: Kernel> Context<'a, K> {
         self.times_blocked > MAX_TIMES_BLOCKED
     }
 
-    /// Adds an endpoint to those that are waited for. With ticks it leaves out an endpoint that
-    /// never becomes ready: the next call fails with the reason, and a wait would not end.
+    /// Adds an endpoint to those that are waited for. If calls may not sleep, it leaves out an
+    /// endpoint that never becomes ready: the next call fails with the reason, and a wait would not
+    /// end.
     pub(crate) fn await_ready(&mut self, side: Side, endpoint: &mut Endpoint<'a>) {
-        if self.pacer.ticks() && endpoint.is_never_ready(&self.kernel, side) {
+        let polls_first = self.blocking() == Blocking::Nonblocking;
+        if polls_first && endpoint.is_never_ready(&self.kernel, side) {
             return;
         }
         let deadline = self.deadline(side, endpoint, None);
+        if deadline.is_some() {
+            self.blocked_since.get_or_insert_with(|| self.kernel.now());
+        }
         self.awaited
             .push(Awaited::ready(endpoint.fd, side, deadline));
     }
 
     /// Returns when the socket's own time-out expires, if `poll(2)` replaces the call that would
-    /// time out. The wait began at `since`, or begins now.
+    /// time out. The endpoint has blocked since `since`, or since the last bytes moved.
     pub(crate) fn deadline(
         &self,
         side: Side,
@@ -221,7 +270,10 @@ impl<'a, K: Kernel> Context<'a, K> {
             return None;
         }
         let time_out = endpoint.time_out(&self.kernel, side)?;
-        Some(since.unwrap_or_else(|| self.kernel.now()) + time_out)
+        let since = since
+            .or(self.blocked_since)
+            .unwrap_or_else(|| self.kernel.now());
+        Some(since + time_out)
     }
 
     /// Fails if a call on this socket returned `EAGAIN` because the socket's own time-out has

@@ -1,6 +1,9 @@
-//! The blocking driver: calls an engine step by step, and sleeps in `poll(2)` when the engine asks.
+//! The blocking driver: takes an engine's steps, and sleeps in `poll(2)` when the engine asks.
+//!
+//! [`take_step`] and [`check`] never sleep unless they are told to, and serve
+//! [`Session`](crate::Session) as well, which leaves the sleep to its caller.
 
-use std::ops::ControlFlow;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::call_error::CallError;
@@ -10,89 +13,163 @@ use crate::error::{Error, RunError};
 use crate::progress::Progress;
 use crate::report::{Ended, Report};
 use crate::side::Side;
-use crate::sys::{Errno, Kernel, PollFd};
+use crate::stop::Stop;
+use crate::sys::{Errno, Kernel, PollFd, PollFlags};
 use crate::wait::{Awaited, Interest, PollState, Readiness, Until, Wait};
 
+/// The result of one step of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// The next step can follow at once. Bytes may have moved.
+    Step,
+    Wait(Wait),
+    Ended(Ended),
+}
+
+/// The reason why a wait is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// The engine has to be called again: enough endpoints are ready, one is broken or has timed
+    /// out, or the engine wants to look again.
+    Ready,
+    Ended(Ended),
+}
+
 /// Runs an engine to its end, and returns the report.
-pub(crate) fn run<'a, E: Engine<'a>>(engine: &mut E) -> Result<Report, Error> {
-    let mut outcome = drive(engine);
-    if let Ok(Ended::Stopped) = outcome {
-        outcome = engine.fill_reserved().map(|()| Ended::Stopped);
+pub(crate) fn run<'a, E: Engine<'a> + ?Sized>(engine: &mut E) -> Result<Report, Error> {
+    let outcome = run_to_end(engine);
+    finish(engine, outcome)
+}
+
+/// Ends a transfer: fills what has to be filled, gives back what it holds, and returns the report.
+pub(crate) fn finish<'a, E: Engine<'a> + ?Sized>(
+    engine: &mut E,
+    mut outcome: Result<Ended, RunError>,
+) -> Result<Report, Error> {
+    if let Ok(ended @ (Ended::Stopped | Ended::TimedOut)) = outcome {
+        outcome = engine.fill_reserved().map(|()| ended);
     }
     engine.finish(outcome)
 }
 
-fn drive<'a, E: Engine<'a>>(engine: &mut E) -> Result<Ended, RunError> {
+fn run_to_end<'a, E: Engine<'a> + ?Sized>(engine: &mut E) -> Result<Ended, RunError> {
     loop {
-        let verdict = match engine.advance()? {
-            Flow::Observe if !engine.context().pacer.observes() => continue,
-            Flow::Observe => {
-                let progress = engine.progress(None);
-                let Context { pacer, kernel, .. } = engine.context();
-                pacer.observe(kernel, &progress)
-            }
-            Flow::Advance => continue,
-            Flow::Wait(Wait::Time(time)) => {
+        let over = match take_step(engine)? {
+            Taken::Step => continue,
+            Taken::Ended(ended) => return Ok(ended),
+            Taken::Wait(Wait::Time(time)) => {
                 let progress = engine.progress(Some(Side::Neither));
                 sleep(engine.context(), time, &progress)
             }
-            Flow::Wait(Wait::Readiness(readiness)) => {
+            Taken::Wait(Wait::Readiness(readiness)) => {
                 let progress = engine.progress(Some(Side::Neither));
                 wait(engine.context(), readiness, progress)?
             }
-            Flow::Ended(ended) => return Ok(ended),
         };
-        if verdict.is_break() {
-            return Ok(Ended::Stopped);
+        if let Over::Ended(ended) = over {
+            return Ok(ended);
         }
     }
 }
 
-/// Polls the awaited endpoints, and calls the observer at every tick meanwhile.
-///
-/// Returns when enough are ready, or when one is broken or has timed out. With a time to recheck,
-/// it returns after every poll that no signal ended.
+/// Takes one step of an engine, and calls the observer after it.
+#[inline]
+pub(crate) fn take_step<'a, E: Engine<'a> + ?Sized>(engine: &mut E) -> Result<Taken, RunError> {
+    if let Some(ended) = engine.context().ended_early() {
+        return Ok(Taken::Ended(ended));
+    }
+    let flow = engine.advance()?;
+    match flow {
+        Flow::Observe | Flow::Advance => engine.context().note_activity(),
+        Flow::Wait(wait) => return Ok(Taken::Wait(wait)),
+        Flow::Ended(ended) => return Ok(Taken::Ended(ended)),
+    }
+    if flow == Flow::Observe && engine.context().pacer.observes() {
+        let progress = engine.progress(None);
+        let Context { pacer, kernel, .. } = engine.context();
+        if pacer.observe(kernel, &progress).is_break() {
+            return Ok(Taken::Ended(Ended::Stopped));
+        }
+    }
+    Ok(Taken::Step)
+}
+
+/// Polls the awaited endpoints until the wait is over, and calls the observer at every tick
+/// meanwhile.
 fn wait<K: Kernel>(
     context: &mut Context<'_, K>,
     readiness: Readiness,
     progress: Progress,
-) -> Result<ControlFlow<()>, RunError> {
+) -> Result<Over, RunError> {
     if let Some(delay) = readiness.delay
-        && sleep_all(context, delay, &progress).is_break()
+        && let ended @ Over::Ended(_) = sleep_all(context, delay, &progress)
     {
-        return Ok(ControlFlow::Break(()));
+        return Ok(ended);
     }
     loop {
-        let Some(blocked) = pending_side(&context.awaited) else {
-            return Ok(ControlFlow::Continue(()));
-        };
-        let timeout = [
-            context.pacer.until_tick(&context.kernel),
-            until_deadline(context),
-            readiness.recheck,
-        ];
-        let wakeup = poll(context, timeout.into_iter().flatten().min())?;
-        if is_over(&context.awaited, readiness.until) {
-            return Ok(ControlFlow::Continue(()));
-        }
-        let blocked = pending_side(&context.awaited).unwrap_or(blocked);
-        let progress = Progress {
-            blocked: Some(blocked),
-            ..progress
-        };
-        let Context { pacer, kernel, .. } = &mut *context;
-        if pacer.observe_if_due(kernel, &progress).is_break() {
-            return Ok(ControlFlow::Break(()));
-        }
-        if mark_timed_out(context) || readiness.recheck.is_some() && wakeup == Wakeup::Poll {
-            return Ok(ControlFlow::Continue(()));
+        let timeout = until_check(context, readiness);
+        if let Some(over) = check(context, readiness, &progress, timeout)? {
+            return Ok(over);
         }
     }
 }
 
+/// Returns the time after which a wait has to be checked although no endpoint is ready.
+pub(crate) fn until_check<K: Kernel>(
+    context: &Context<'_, K>,
+    readiness: Readiness,
+) -> Option<Duration> {
+    let times = [
+        context.pacer.until_tick(&context.kernel),
+        until_socket_time_out(context),
+        context.time_limits.remaining(&context.kernel),
+        readiness.recheck,
+    ];
+    times.into_iter().flatten().min()
+}
+
+/// Polls the awaited endpoints once, for at most `timeout`, and calls the observer if a tick is
+/// due. Returns `None` if the wait goes on.
+///
+/// With a time to recheck, the wait is over after every poll that no signal ended.
+pub(crate) fn check<K: Kernel>(
+    context: &mut Context<'_, K>,
+    readiness: Readiness,
+    progress: &Progress,
+    timeout: Option<Duration>,
+) -> Result<Option<Over>, RunError> {
+    let Some(blocked) = pending_side(&context.awaited) else {
+        return Ok(Some(Over::Ready));
+    };
+    let wakeup = poll(context, timeout)?;
+    if is_over(&context.awaited, readiness.until) {
+        return Ok(Some(Over::Ready));
+    }
+    let blocked = pending_side(&context.awaited).unwrap_or(blocked);
+    let progress = Progress {
+        blocked: Some(blocked),
+        ..*progress
+    };
+    let Context { pacer, kernel, .. } = &mut *context;
+    if pacer.observe_if_due(kernel, &progress).is_break() {
+        return Ok(Some(Over::Ended(Ended::Stopped)));
+    }
+    if let Some(ended) = context.ended_early() {
+        return Ok(Some(Over::Ended(ended)));
+    }
+    let left = context.time_limits.remaining(&context.kernel);
+    if left.is_some_and(|left| left.is_zero()) {
+        return Ok(Some(Over::Ended(Ended::TimedOut)));
+    }
+    if mark_timed_out(context) || readiness.recheck.is_some() && wakeup == Wakeup::Poll {
+        return Ok(Some(Over::Ready));
+    }
+    Ok(None)
+}
+
 /// Returns the side of the endpoints that are still waited for, as [`Progress::blocked`] reports
 /// it: [`Side::Neither`] if they are on both sides. `None` if there are none.
-fn pending_side(awaited: &[Awaited<'_>]) -> Option<Side> {
+pub(crate) fn pending_side(awaited: &[Awaited<'_>]) -> Option<Side> {
     let wanted = pending(awaited).filter(|awaited| awaited.interest == Interest::Ready);
     wanted
         .map(|awaited| awaited.side)
@@ -100,7 +177,9 @@ fn pending_side(awaited: &[Awaited<'_>]) -> Option<Side> {
 }
 
 /// Returns the endpoints whose state is not known yet.
-fn pending<'s, 'fd>(awaited: &'s [Awaited<'fd>]) -> impl Iterator<Item = &'s Awaited<'fd>> {
+pub(crate) fn pending<'s, 'fd>(
+    awaited: &'s [Awaited<'fd>],
+) -> impl Iterator<Item = &'s Awaited<'fd>> {
     awaited.iter().filter(|awaited| awaited.is_pending())
 }
 
@@ -117,7 +196,7 @@ fn is_over(awaited: &[Awaited<'_>], until: Until) -> bool {
 }
 
 /// Returns the time until the first socket's own time-out expires.
-fn until_deadline<K: Kernel>(context: &Context<'_, K>) -> Option<Duration> {
+fn until_socket_time_out<K: Kernel>(context: &Context<'_, K>) -> Option<Duration> {
     let deadlines = pending(&context.awaited).filter_map(|awaited| awaited.deadline);
     let deadline = deadlines.min()?;
     Some(deadline.saturating_sub(context.kernel.now()))
@@ -126,35 +205,51 @@ fn until_deadline<K: Kernel>(context: &Context<'_, K>) -> Option<Duration> {
 /// The reason why a poll returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wakeup {
-    /// An endpoint or the time-out.
+    /// An endpoint, the caller's [`Stop`](crate::Stop) or the time-out.
     Poll,
     Signal,
 }
 
-/// Polls the pending endpoints once.
+/// Polls the pending endpoints once, and the caller's `Stop` with them.
 fn poll<K: Kernel>(
     context: &mut Context<'_, K>,
     timeout: Option<Duration>,
 ) -> Result<Wakeup, RunError> {
-    let polled = &mut context.polled;
-    polled.clear();
+    let mut polled: Vec<PollFd<'_>> = std::mem::take(&mut context.polled);
     polled.extend(pending(&context.awaited).map(|a| PollFd::from_borrowed_fd(a.fd, a.events())));
-    match context.kernel.poll(polled, timeout) {
-        Ok(_) => {}
-        Err(Errno::INTR) => {
-            context.pacer.interrupt();
-            return Ok(Wakeup::Signal);
-        }
-        Err(errno) => return Err(CallError::new("poll", Side::Neither, errno).into()),
-    }
+    polled.extend(context.stop.as_ref().map(stop_event));
+    let outcome = context.kernel.poll(&mut polled, timeout);
     let pending = context.awaited.iter_mut().filter(|a| a.is_pending());
-    for (awaited, polled) in pending.zip(&context.polled) {
+    for (awaited, polled) in pending.zip(&polled) {
         let events = polled.revents();
         if !events.is_empty() {
             awaited.state = PollState::Polled(events);
         }
     }
-    Ok(Wakeup::Poll)
+    context.polled = emptied(polled);
+    match outcome {
+        Ok(_) => Ok(Wakeup::Poll),
+        Err(Errno::INTR) => {
+            context.pacer.interrupt();
+            Ok(Wakeup::Signal)
+        }
+        Err(errno) => Err(CallError::new("poll", Side::Neither, errno).into()),
+    }
+}
+
+/// Returns what `poll(2)` watches for the caller's `Stop`.
+fn stop_event(stop: &Stop) -> PollFd<'_> {
+    PollFd::from_borrowed_fd(stop.as_fd(), PollFlags::IN)
+}
+
+/// Empties an array, and keeps its memory for other descriptors. (`collect` reuses the memory of a
+/// vector whose elements have the same layout.)
+fn emptied(mut polled: Vec<PollFd<'_>>) -> Vec<PollFd<'static>> {
+    polled.clear();
+    let none = polled
+        .into_iter()
+        .map(|_| unreachable!("it has been cleared"));
+    none.collect()
 }
 
 /// Marks the sockets whose own time-outs have expired. Returns true if there are any.
@@ -171,30 +266,48 @@ fn mark_timed_out<K: Kernel>(context: &mut Context<'_, K>) -> bool {
 }
 
 /// Sleeps for `time`, and calls the observer at every tick meanwhile.
-fn sleep_all<K: Kernel>(
-    context: &mut Context<'_, K>,
-    time: Duration,
-    progress: &Progress,
-) -> ControlFlow<()> {
+fn sleep_all<K: Kernel>(context: &mut Context<'_, K>, time: Duration, progress: &Progress) -> Over {
     let end = context.kernel.now() + time;
     let left = |kernel: &K| end.checked_sub(kernel.now()).filter(|left| !left.is_zero());
     while let Some(left) = left(&context.kernel) {
-        sleep(context, left, progress)?;
+        if let ended @ Over::Ended(_) = sleep(context, left, progress) {
+            return ended;
+        }
     }
-    ControlFlow::Continue(())
+    Over::Ready
 }
 
-/// Sleeps for `time` or until the next tick, at which it calls the observer.
-fn sleep<K: Kernel>(
+/// Sleeps for `time`, or until the next tick, at which it calls the observer, or until the transfer
+/// is stopped or its deadline passes.
+pub(crate) fn sleep<K: Kernel>(
     context: &mut Context<'_, K>,
     time: Duration,
     progress: &Progress,
-) -> ControlFlow<()> {
-    let Context { pacer, kernel, .. } = context;
-    let timeout = pacer.until_tick(kernel).map_or(time, |tick| tick.min(time));
+) -> Over {
+    let (pacer, kernel) = (&context.pacer, &context.kernel);
+    let earlier = [
+        pacer.until_tick(kernel),
+        context.time_limits.until_deadline(kernel),
+    ];
+    let timeout = earlier.into_iter().flatten().fold(time, Duration::min);
     // The pacer decides what to do, also after an error.
-    if kernel.poll(&mut [], Some(timeout)) == Err(Errno::INTR) {
-        pacer.interrupt();
+    let slept = match context.stop.as_ref().map(stop_event) {
+        Some(event) => kernel.poll(&mut [event], Some(timeout)),
+        None => kernel.poll(&mut [], Some(timeout)),
+    };
+    if slept == Err(Errno::INTR) {
+        context.pacer.interrupt();
     }
-    pacer.observe_if_due(kernel, progress)
+    awake(context, progress)
+}
+
+/// Calls the observer if a tick is due or a signal came, and looks whether the transfer ends. The
+/// time that a transfer sleeps for its own rate is not idle.
+pub(crate) fn awake<K: Kernel>(context: &mut Context<'_, K>, progress: &Progress) -> Over {
+    let Context { pacer, kernel, .. } = context;
+    if pacer.observe_if_due(kernel, progress).is_break() {
+        return Over::Ended(Ended::Stopped);
+    }
+    context.time_limits.note_activity(&context.kernel);
+    context.ended_early().map_or(Over::Ready, Over::Ended)
 }

@@ -147,7 +147,8 @@ impl<'fd> Endpoint<'fd> {
     /// A stream socket that polls as writable has a third of its buffer free
     /// (`sk_stream_is_writeable`), so that a quarter fits.
     pub(crate) fn nonblocking_len<K: Kernel>(&self, kernel: &K, blocking: Blocking) -> u64 {
-        if blocking == Blocking::MaySleep || self.info.kind != Kind::Stream {
+        let can_sleep = blocking == Blocking::Nonblocking && !self.info.nonblocking;
+        if !can_sleep || self.info.kind != Kind::Stream {
             return u64::MAX;
         }
         let quarter = kernel

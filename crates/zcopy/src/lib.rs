@@ -219,6 +219,7 @@ cfg_if! {
         mod transfer;
         mod repeat;
         mod filter_transfer;
+        mod session;
         mod drive;
         mod engine;
         mod fast_path;
@@ -233,6 +234,7 @@ cfg_if! {
         mod records;
         mod sparse;
         mod pacer;
+        mod time_limits;
         mod reopened;
         mod wait;
         mod endpoint;
@@ -242,6 +244,7 @@ cfg_if! {
         mod options;
         mod progress;
         mod report;
+        mod stop;
         mod strategy;
         mod fd_info;
         mod buffer;
@@ -256,6 +259,7 @@ cfg_if! {
         pub use filter::{Filter, Filtered, Input, Remaining};
         pub use filter_transfer::FilterTransfer;
         pub use repeat::Repeat;
+        pub use session::{Interest, Progressed, Session};
         pub use transfer::{Series, Transfer, copy};
 
         pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};
@@ -263,6 +267,7 @@ cfg_if! {
         pub use progress::Progress;
         pub use rate::RateLimiter;
         pub use report::{Attempt, BadRange, Ended, Report, SinkReport};
+        pub use stop::Stop;
         pub use strategy::Strategy;
 
         pub use error::{Error, Result};

@@ -1,10 +1,11 @@
 //! The values of the options of a transfer.
 
 use std::num::NonZeroU64;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::pipe;
 use crate::strategy::Strategy;
+use crate::sys::Blocking;
 
 /// Whether two files may share blocks (`ioctl(FICLONERANGE)`) instead of copying them.
 ///
@@ -283,6 +284,12 @@ pub(crate) struct Options {
     pub(crate) buffer_size: Option<usize>,
     pub(crate) rate_limit: Option<NonZeroU64>,
     pub(crate) tick: Option<Duration>,
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) deadline: Option<Instant>,
+    /// Whether a [`Stop`](crate::Stop) can end the transfer.
+    pub(crate) stoppable: bool,
+    /// Whether the caller takes the steps ([`Session`](crate::Session)), and waits between them.
+    pub(crate) stepped: bool,
     pub(crate) records: RecordOptions,
     /// Whether a sink fails as soon as its reader has closed.
     pub(crate) watch_readers: bool,
@@ -310,10 +317,33 @@ impl Default for Options {
             buffer_size: None,
             rate_limit: None,
             tick: None,
+            idle_timeout: None,
+            deadline: None,
+            stoppable: false,
+            stepped: false,
             records: RecordOptions::default(),
             watch_readers: false,
             inspected: false,
             observed: false,
+        }
+    }
+}
+
+impl Options {
+    /// Returns whether calls may sleep. They may not if the transfer has to do something else
+    /// meanwhile: to call an observer, to look for a closed reader, to end in time, or to return to
+    /// the caller.
+    pub(crate) fn blocking(&self) -> Blocking {
+        let has_time_limit = self.idle_timeout.is_some() || self.deadline.is_some();
+        let must_return = self.tick.is_some()
+            || self.watch_readers
+            || has_time_limit
+            || self.stoppable
+            || self.stepped;
+        if must_return {
+            Blocking::Nonblocking
+        } else {
+            Blocking::MaySleep
         }
     }
 }

@@ -37,8 +37,13 @@ pub enum Ended {
     Eof,
     /// The limit of bytes or records was reached, or the next message would exceed it.
     Limit,
-    /// The observer returned [`ControlFlow::Break`](std::ops::ControlFlow::Break).
+    /// The observer returned [`ControlFlow::Break`](std::ops::ControlFlow::Break), a
+    /// [`Stop`](crate::Stop) was used, or the caller finished a [`Session`](crate::Session) before
+    /// its end.
     Stopped,
+    /// The [deadline](crate::Transfer::deadline) passed, or no byte moved for the
+    /// [idle time-out](crate::Transfer::idle_timeout).
+    TimedOut,
     /// Every sink failed and was [detached](crate::OnSinkError::Detach).
     NoSink,
     /// The transfer failed. Only the report inside an [`Error`](crate::Error) has this value.
@@ -357,6 +362,7 @@ impl fmt::Display for Report {
             Ended::Eof => "to the end of the source",
             Ended::Limit => "up to the limit",
             Ended::Stopped => "until it was stopped",
+            Ended::TimedOut => "until its time was over",
             Ended::NoSink => "until no sink was left",
             Ended::Failed => "until it failed",
         };

@@ -9,6 +9,7 @@
     reason = "calls that rustix lacks or calls unsafe; see each block"
 )]
 
+use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -390,4 +391,63 @@ fn read_nowait(_: BorrowedFd<'_>, _: &mut [u8]) -> Result<usize> {
 #[cfg(target_os = "android")]
 fn write_nowait(_: BorrowedFd<'_>, _: &[u8]) -> Result<usize> {
     Err(Errno::NOSYS)
+}
+
+/// Opens an event descriptor, which is readable once it has been [signalled](signal_event):
+/// `eventfd(2)`.
+pub(crate) fn event() -> Result<OwnedFd> {
+    use rustix::event::EventfdFlags;
+    rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+}
+
+/// Makes an event descriptor readable.
+pub(crate) fn signal_event(event: BorrowedFd<'_>) -> Result<()> {
+    retried(|| rustix::io::write(event, &1_u64.to_ne_bytes())).map(|_| ())
+}
+
+/// A value that uses descriptors, together with their owners.
+///
+/// The value is dropped before the owners. Nobody changes the owners while the value exists.
+pub(crate) struct WithOwners<Value, Owners> {
+    // Fields are dropped in this order.
+    value: Value,
+    owners: Owners,
+}
+
+/// Lends descriptors of owners that are kept for the lifetime `'a` of a value.
+pub(crate) struct Lender<'a>(PhantomData<&'a ()>);
+
+impl<Value, Owners> WithOwners<Value, Owners> {
+    /// Makes the value from the owners. It may hold any descriptor that the lender lends it, and
+    /// must not give these away: they are open only as long as this value exists.
+    pub(crate) fn new<'a>(owners: Owners, make: impl FnOnce(&Owners, Lender<'a>) -> Value) -> Self {
+        Self {
+            value: make(&owners, Lender(PhantomData)),
+            owners,
+        }
+    }
+
+    pub(crate) fn value_mut(&mut self) -> &mut Value {
+        &mut self.value
+    }
+
+    pub(crate) fn value(&self) -> &Value {
+        &self.value
+    }
+
+    pub(crate) fn owners(&self) -> &Owners {
+        &self.owners
+    }
+}
+
+impl<'a> Lender<'a> {
+    /// Returns the descriptor with the lifetime of the value.
+    pub(crate) fn lend(&self, fd: BorrowedFd<'_>) -> BorrowedFd<'a> {
+        // SAFETY: `fd` was borrowed from an owner that stands in the same `WithOwners` as the value
+        // that receives the result, and is dropped after it. Until then the owner is neither
+        // mutated nor given away by value. Its type cannot tell when a shared borrow ends, so it
+        // keeps the descriptor open until then. That the owner moves in memory does not matter: a
+        // descriptor is a number.
+        unsafe { BorrowedFd::borrow_raw(fd.as_raw_fd()) }
+    }
 }

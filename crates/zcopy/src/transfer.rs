@@ -2,23 +2,26 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::classify::{self, reopen_terminal};
+use crate::classify;
 use crate::drive;
 use crate::endpoint::Endpoint;
 use crate::engine::{Callbacks, Engine, PairEngine, SinkPolicy};
 use crate::error::{Result, RunError};
 use crate::fast_path::{self, FastPath, SeriesState};
+use crate::fd_info::FdInfo;
 use crate::options::{OnSinkError, Options};
 use crate::plan::Plan;
 use crate::rate::RateLimiter;
 use crate::report::Report;
-use crate::side::Side;
+use crate::session::{Ends, Session, Steps};
+use crate::stop::Stop;
 use crate::strategy::Strategy;
-use crate::sys::{Kernel, Linux};
+use crate::sys::{Kernel, Linux, WithOwners};
 
 #[cfg(doc)]
 use crate::{Ended, Reflink, Sparse};
 
+mod ending;
 mod files;
 mod offsets;
 mod pacing;
@@ -165,6 +168,7 @@ pub struct Transfer<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
     options: Options,
     callbacks: Callbacks<'a>,
     rate_limiter: Option<&'a RateLimiter>,
+    stop: Option<Stop>,
     series_state: Option<&'a SeriesState>,
 }
 
@@ -206,6 +210,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
             options: Options::default(),
             callbacks: Callbacks::default(),
             rate_limiter: None,
+            stop: None,
             series_state: None,
         }
     }
@@ -442,34 +447,80 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
         self.run_with(Linux)
     }
 
+    /// Begins the transfer, and returns the session whose steps the caller takes. It moves no byte
+    /// before the first [`step`](Session::step).
+    ///
+    /// Choose it, rather than [`run`](Self::run), to serve many transfers in one thread, or to do
+    /// something else between two steps.
+    ///
+    /// # Errors
+    ///
+    /// Every error of [`run`](Self::run) that is known before a byte moves.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Ended, Progressed, Transfer};
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let mut session = Transfer::new(zeros, sink).limit(10 << 20).start()?;
+    /// let mut moved = 0;
+    /// while let Progressed::Moved(n) = session.step(1 << 20)? {
+    ///     moved += n;
+    /// }
+    /// let report = session.finish()?;
+    /// assert_eq!((report.bytes(), moved, report.ended()), (10 << 20, 10 << 20, Ended::Limit));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn start(mut self) -> Result<Session<'a, Source, Sink>> {
+        self.options.stepped = true;
+        let (source, sink) = (self.source.as_fd(), self.sink.as_fd());
+        let prepared = classify::prepare(&Linux, source, sink, &self.options);
+        let (mut from, mut to, plan) = prepared.map_err(RunError::before_anything_moved)?;
+        let (source, sink, rest) = self.into_parts();
+        let ends = Ends::new(&Linux, source, sink, (&mut from, &mut to), &rest.options);
+        Ok(Session::new(WithOwners::new(ends, |ends, lender| {
+            let source = lender.lend(ends.source_fd());
+            let sink = lender.lend(ends.sink_fd());
+            Steps::new(rest.engine(Linux, (source, from), (sink, to), plan))
+        })))
+    }
+
     /// Runs on `kernel`; tests pass a simulated one.
     pub(crate) fn run_with<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
         if self.uses_fan_out() {
             return self.fan_out(kernel);
         }
-        let (source_fd, sink_fd) = (self.source.as_fd(), self.sink.as_fd());
-        let options = &self.options;
+        let (source, sink, rest) = self.into_parts();
+        let (source_fd, sink_fd, options) = (source.as_fd(), sink.as_fd(), &rest.options);
         let fast_path =
-            fast_path::try_fast_path(&kernel, source_fd, sink_fd, options, self.series_state);
-        let (source, sink, partial) = match fast_path.map_err(RunError::before_anything_moved)? {
+            fast_path::try_fast_path(&kernel, source_fd, sink_fd, options, rest.series_state);
+        let (from, to, partial) = match fast_path.map_err(RunError::before_anything_moved)? {
             FastPath::Done(report) => return Ok(report),
-            FastPath::Continue(source, sink, partial) => (source, sink, partial),
+            FastPath::Continue(from, to, partial) => (from, to, partial),
         };
         // If the fast path has moved bytes, these checks have passed before and pass again: an
         // error comes only before anything has moved.
-        let prepared =
-            classify::prepare_classified(&kernel, source_fd, sink_fd, source, sink, options);
-        let (mut source, mut sink, plan) = prepared.map_err(RunError::before_anything_moved)?;
-        let own_source = reopen_terminal(&kernel, source_fd, &mut source, Side::Source, options);
-        let own_sink = reopen_terminal(&kernel, sink_fd, &mut sink, Side::Sink, options);
-        let source_fd = own_source.as_ref().map_or(source_fd, AsFd::as_fd);
-        let sink_fd = own_sink.as_ref().map_or(sink_fd, AsFd::as_fd);
-        let source = Endpoint::new(source_fd, source, options.source_offset);
-        let sink = Endpoint::new(sink_fd, sink, options.sink_offset);
-        let mut engine = PairEngine::new(kernel, source, sink, plan, self.options, self.callbacks);
-        engine.context().share_rate_limiter(self.rate_limiter);
+        let prepared = classify::prepare_classified(&kernel, source_fd, sink_fd, from, to, options);
+        let (mut from, mut to, plan) = prepared.map_err(RunError::before_anything_moved)?;
+        let ends = Ends::new(&kernel, &source, &sink, (&mut from, &mut to), options);
+        let (source, sink) = ((ends.source_fd(), from), (ends.sink_fd(), to));
+        let mut engine = rest.engine(kernel, source, sink, plan);
         engine.resume(partial);
         drive::run(&mut engine)
+    }
+
+    /// Parts the ends from everything else.
+    fn into_parts(self) -> (Source, Sink, Rest<'a>) {
+        let rest = Rest {
+            options: self.options,
+            callbacks: self.callbacks,
+            rate_limiter: self.rate_limiter,
+            stop: self.stop,
+            series_state: self.series_state,
+        };
+        (self.source, self.sink, rest)
     }
 
     /// Replaces all options at once.
@@ -477,6 +528,33 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     pub(crate) fn with_options(mut self, options: Options) -> Self {
         self.options = options;
         self
+    }
+}
+
+/// What a transfer consists of besides its ends.
+struct Rest<'a> {
+    options: Options,
+    callbacks: Callbacks<'a>,
+    rate_limiter: Option<&'a RateLimiter>,
+    stop: Option<Stop>,
+    series_state: Option<&'a SeriesState>,
+}
+
+impl<'a> Rest<'a> {
+    /// Returns the engine for these descriptors, which have been classified.
+    fn engine<K: Kernel>(
+        self,
+        kernel: K,
+        (source, from): (BorrowedFd<'a>, FdInfo),
+        (sink, to): (BorrowedFd<'a>, FdInfo),
+        plan: Plan,
+    ) -> PairEngine<'a, K> {
+        let source = Endpoint::new(source, from, self.options.source_offset);
+        let sink = Endpoint::new(sink, to, self.options.sink_offset);
+        let mut engine = PairEngine::new(kernel, source, sink, plan, self.options, self.callbacks);
+        engine.context().share_rate_limiter(self.rate_limiter);
+        engine.context().stop = self.stop;
+        engine
     }
 }
 

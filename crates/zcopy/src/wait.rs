@@ -24,6 +24,8 @@ pub(crate) struct Readiness {
     pub(crate) delay: Option<Duration>,
     /// How long to poll at most before the engine is called again. A signal begins the time anew.
     pub(crate) recheck: Option<Duration>,
+    /// Whether a call has just found the endpoints not ready. If not, they may be ready at once.
+    pub(crate) is_certain: bool,
 }
 
 /// How many endpoints end a wait.
@@ -68,12 +70,25 @@ pub(crate) enum PollState {
 }
 
 impl Wait {
-    /// Returns the wait until each of the awaited endpoints has been ready once, after `delay`.
-    pub(crate) fn until_each_ready(delay: Option<Duration>) -> Self {
+    /// Returns the wait until each of the awaited endpoints has been ready once, before a call that
+    /// may not sleep.
+    pub(crate) fn before_call() -> Self {
+        Self::Readiness(Readiness {
+            until: Until::EachReady,
+            delay: None,
+            recheck: None,
+            is_certain: false,
+        })
+    }
+
+    /// Returns the wait until each of the awaited endpoints has been ready once, after a call that
+    /// found one of them not ready, and after `delay`.
+    pub(crate) fn after_blocked(delay: Option<Duration>) -> Self {
         Self::Readiness(Readiness {
             until: Until::EachReady,
             delay,
             recheck: None,
+            is_certain: true,
         })
     }
 }

@@ -32,6 +32,10 @@ impl Shortcuts {
             buffer_size,
             rate_limit,
             tick,
+            idle_timeout,
+            deadline,
+            stoppable,
+            stepped,
             records,
             watch_readers,
             inspected,
@@ -47,6 +51,10 @@ impl Shortcuts {
             || strategy.is_some();
         let needs_engine = needs_facts
             || tick.is_some()
+            || idle_timeout.is_some()
+            || deadline.is_some()
+            || *stoppable
+            || *stepped
             || *inspected
             || records.is_wanted()
             || rate_limit.is_some()

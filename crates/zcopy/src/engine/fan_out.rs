@@ -110,7 +110,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             })
             .collect();
         let total = plan::remaining(&from, &options);
-        Self {
+        let mut engine = Self {
             policy,
             inspect: callbacks.inspect,
             records: Records::new(&kernel, options.records),
@@ -134,7 +134,11 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             may_lack_writer: from.kind == Kind::Pipe && from.nonblocking,
             waiting: None,
             context: Context::new(kernel, options, plan.strategy(), callbacks.observer, total),
+        };
+        for sink in &mut engine.sinks {
+            engine.context.poll_if_timed(&mut sink.state.sink);
         }
+        engine
     }
 
     /// Begins a round, unless the limit or the rate forbids it or the source is not ready: then it
@@ -144,7 +148,8 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         if until_limit == 0 {
             return Ok(Some(Flow::Ended(Ended::Limit)));
         }
-        let allowed = match self.context.pacer.allow(&self.context.kernel, until_limit) {
+        let wanted = until_limit.min(self.context.max_step);
+        let allowed = match self.context.pacer.allow(&self.context.kernel, wanted) {
             Ok(allowed) => allowed.min(MAX_ROUND.max(self.backlog.state.private_pipe_size as u64)),
             Err(time) => return Ok(Some(Flow::Wait(Wait::Time(time)))),
         };

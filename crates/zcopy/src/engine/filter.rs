@@ -297,7 +297,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         self.context.check_time_out(side, endpoint)?;
         let delay = self.context.count_blocked();
         self.context.await_ready(side, endpoint);
-        Ok(Flow::Wait(Wait::until_each_ready(delay)))
+        Ok(Flow::Wait(Wait::after_blocked(delay)))
     }
 
     /// Stops the reading thread, and rewinds the source over the bytes that the filter has not

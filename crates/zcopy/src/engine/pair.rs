@@ -74,7 +74,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     /// Returns an engine that moves bytes from `source` to `sink` by `plan`.
     pub(crate) fn new(
         kernel: K,
-        source: Endpoint<'a>,
+        mut source: Endpoint<'a>,
         mut sink: Endpoint<'a>,
         plan: Plan,
         options: Options,
@@ -82,6 +82,11 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     ) -> Self {
         if plan::requested(&options).is_some() {
             sink.ignore_free_space();
+        }
+        if options.stepped {
+            // A call in non-blocking mode needs no poll before it.
+            source.is_blocking(&kernel);
+            sink.is_blocking(&kernel);
         }
         let remaining = plan::remaining(&source.info, &options);
         let is_worth_searching = match sink.info.kind {
@@ -120,7 +125,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             Pieces::Divisible
         };
         let bad = BadBlocks::new(options.skip_errors, callbacks.on_skip, pieces);
-        Self {
+        let mut engine = Self {
             main_strategy: plan.strategy(),
             phase: plan.warm_up().map_or(Phase::Main, Phase::WarmUp),
             extents: (is_searched && !counts_records).then(|| Extents::new(shown_to)),
@@ -146,7 +151,9 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
                 remaining,
             ),
             plan,
-        }
+        };
+        engine.context.poll_if_timed(&mut engine.state.sink);
+        engine
     }
 
     /// Continues where the fast path ended.
@@ -351,7 +358,7 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         if until_limit == 0 || self.state.records.is_at_limit() {
             return Ok(Flow::Ended(Ended::Limit));
         }
-        let max = match self.allowance(until_limit) {
+        let max = match self.allowance(until_limit.min(self.context.max_step)) {
             Ok(max) => max,
             Err(time) => {
                 self.has_waited = false;

@@ -190,7 +190,7 @@ impl<'a, K: Kernel> RepeatEngine<'a, K> {
             return Ok(Flow::Advance);
         }
         self.context.await_ready(Side::Sink, &mut self.sink);
-        Ok(Flow::Wait(Wait::until_each_ready(delay)))
+        Ok(Flow::Wait(Wait::after_blocked(delay)))
     }
 }
 
@@ -227,7 +227,7 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
         if waits && !self.has_waited {
             self.context.await_ready(Side::Sink, &mut self.sink);
             self.has_waited = true;
-            return Ok(Flow::Wait(Wait::until_each_ready(None)));
+            return Ok(Flow::Wait(Wait::before_call()));
         }
         self.has_waited = false;
         self.take_step(max, blocking)

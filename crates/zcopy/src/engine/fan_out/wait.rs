@@ -107,6 +107,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             until: Until::OneReady,
             delay,
             recheck: rechecks.then_some(RECHECK_INTERVAL),
+            is_certain: waiting == Waiting::Blocked,
         })
     }
 

@@ -29,9 +29,8 @@ impl<K: Kernel> PairEngine<'_, K> {
         pause.map_or(Ok(until_limit), Err)
     }
 
-    /// With a tick, returns a wait for the endpoints that the coming step needs, so that it does
-    /// not sleep. Without one, a descriptor in blocking mode blocks in the call itself, which saves
-    /// a `poll`.
+    /// If calls may not sleep, returns a wait for the endpoints that the coming step needs.
+    /// Otherwise a descriptor in blocking mode blocks in the call itself, which saves a `poll`.
     pub(super) fn wait_before_step(&mut self) -> Option<Wait> {
         if self.context.blocking() == Blocking::MaySleep {
             return None;
@@ -41,6 +40,9 @@ impl<K: Kernel> PairEngine<'_, K> {
             return None;
         }
         let (source, sink) = (&self.state.source.info, &self.state.sink.info);
+        // In a session that takes it as it is, a call in non-blocking mode tells more than a poll.
+        let stepped = self.context.options.stepped;
+        let needs_poll = |info: &FdInfo| !(stepped && info.nonblocking);
         let needs_input = self.state.needs_input();
         // `SPLICE_F_NONBLOCK` covers pipes, and with a private pipe `EAGAIN` says which side it is.
         let can_be_nonblocking =
@@ -51,7 +53,9 @@ impl<K: Kernel> PairEngine<'_, K> {
             source.kind == Kind::Pipe && source.nonblocking && !self.source_has_answered;
         let needs_source =
             needs_input && source.can_starve() && !can_be_nonblocking(source) && !may_lack_writer;
+        let needs_source = needs_source && needs_poll(source);
         let needs_sink = sink.can_block()
+            && needs_poll(sink)
             && !(needs_input && strategy.fills_first())
             && !can_be_nonblocking(sink);
         if needs_source {
@@ -62,7 +66,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             self.context.await_ready(Side::Sink, &mut self.state.sink);
         }
         let must_wait = !self.context.awaited.is_empty();
-        must_wait.then(|| Wait::until_each_ready(None))
+        must_wait.then(Wait::before_call)
     }
 
     /// Returns the wait for the side that blocked a step, or for both if it is not known, unless
@@ -86,7 +90,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         if side != Some(Side::Source) {
             self.context.await_ready(Side::Sink, &mut self.state.sink);
         }
-        Ok(Flow::Wait(Wait::until_each_ready(delay)))
+        Ok(Flow::Wait(Wait::after_blocked(delay)))
     }
 
     /// Fails if a socket's own time-out expired inside the call.

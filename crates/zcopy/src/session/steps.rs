@@ -1,0 +1,219 @@
+//! The steps of an engine, one at a time.
+
+use std::time::Duration;
+
+use super::{Interest, Progressed};
+use crate::context::Context;
+use crate::drive::{self, Over, Taken};
+use crate::engine::Engine;
+use crate::error::{Error, RunError};
+use crate::progress::Progress;
+use crate::report::{Ended, Report};
+use crate::side::Side;
+use crate::sys::{Blocking, Kernel};
+use crate::wait::{Readiness, Wait};
+
+/// An engine whose steps the caller takes.
+pub(crate) struct Steps<'a, K: Kernel> {
+    engine: Box<dyn Engine<'a, Kernel = K> + Send + 'a>,
+    /// What the next step waits for.
+    waiting: Option<Waiting>,
+    ended: Option<Ended>,
+    /// Whether the engine has still to be finished. Not after a panic of a callback: the state may
+    /// be that in the middle of a step.
+    must_finish: bool,
+}
+
+/// What a step waits for.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    /// Until when the session sleeps first, on the kernel's clock.
+    sleeps_until: Option<Duration>,
+    /// What it polls for then.
+    readiness: Option<Readiness>,
+}
+
+/// The result of looking whether a wait is over.
+enum Checked {
+    Over(Over),
+    Missing(Interest),
+}
+
+impl<'a, K: Kernel> Steps<'a, K> {
+    /// Returns the steps of an engine.
+    pub(crate) fn new(engine: impl Engine<'a, Kernel = K> + Send + 'a) -> Self {
+        Self {
+            engine: Box::new(engine),
+            waiting: None,
+            ended: None,
+            must_finish: true,
+        }
+    }
+
+    /// Takes one step: see [`Session::step`](super::Session::step).
+    pub(crate) fn step(&mut self, max: u64) -> Result<Progressed, Error> {
+        self.step_or_wait(max, Blocking::Nonblocking)
+    }
+
+    /// Takes steps until the end, and waits between them.
+    pub(crate) fn drive(&mut self) -> Result<Ended, Error> {
+        loop {
+            if let Progressed::Ended(ended) = self.step_or_wait(u64::MAX, Blocking::MaySleep)? {
+                return Ok(ended);
+            }
+        }
+    }
+
+    /// Takes one step, and waits for it if it may. After an error the engine is finished.
+    fn step_or_wait(&mut self, max: u64, blocking: Blocking) -> Result<Progressed, Error> {
+        if let Some(ended) = self.ended {
+            return Ok(Progressed::Ended(ended));
+        }
+        self.must_finish = false;
+        self.engine.context().max_step = max.max(1);
+        let progressed = self.try_step(blocking);
+        self.must_finish = true;
+        match progressed {
+            Ok(progressed) => {
+                if let Progressed::Ended(ended) = progressed {
+                    self.ended = Some(ended);
+                }
+                Ok(progressed)
+            }
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    fn try_step(&mut self, blocking: Blocking) -> Result<Progressed, RunError> {
+        let before = self.engine.progress(None).bytes;
+        loop {
+            if let Some(waiting) = self.waiting {
+                match self.check(waiting, blocking)? {
+                    Checked::Over(Over::Ready) => self.waiting = None,
+                    Checked::Over(Over::Ended(ended)) => return Ok(Progressed::Ended(ended)),
+                    Checked::Missing(interest) => return Ok(Progressed::Blocked(interest)),
+                }
+            }
+            match drive::take_step(&mut *self.engine)? {
+                Taken::Step => {
+                    let moved = self.engine.progress(None).bytes - before;
+                    if moved > 0 {
+                        return Ok(Progressed::Moved(moved));
+                    }
+                }
+                Taken::Ended(ended) => return Ok(Progressed::Ended(ended)),
+                Taken::Wait(wait) => {
+                    let waiting = self.begin(wait);
+                    self.waiting = Some(waiting);
+                    // A call has just found the endpoint not ready, so that a poll is of no use.
+                    let is_blocked = waiting.readiness.is_none_or(|it| it.is_certain);
+                    if is_blocked && blocking == Blocking::Nonblocking {
+                        let interest = interest(self.engine.context(), waiting);
+                        return Ok(Progressed::Blocked(interest));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins a wait.
+    fn begin(&mut self, wait: Wait) -> Waiting {
+        let (time, readiness) = match wait {
+            Wait::Time(time) => (Some(time), None),
+            Wait::Readiness(readiness) => (readiness.delay, Some(readiness)),
+        };
+        let kernel = &self.engine.context().kernel;
+        Waiting {
+            sleeps_until: time.map(|time| kernel.now().saturating_add(time)),
+            readiness,
+        }
+    }
+
+    /// Looks whether the wait is over. Waits for that, if it may, until a tick or a signal.
+    fn check(&mut self, mut waiting: Waiting, blocking: Blocking) -> Result<Checked, RunError> {
+        let may_wait = blocking == Blocking::MaySleep;
+        let progress = self.engine.progress(Some(Side::Neither));
+        let context = self.engine.context();
+        if let Some(end) = waiting.sleeps_until {
+            let left = end.saturating_sub(context.kernel.now());
+            let over = if may_wait && !left.is_zero() {
+                drive::sleep(context, left, &progress)
+            } else {
+                drive::awake(context, &progress)
+            };
+            if over != Over::Ready {
+                return Ok(Checked::Over(over));
+            }
+            if context.kernel.now() < end {
+                return Ok(Checked::Missing(interest(context, waiting)));
+            }
+            waiting.sleeps_until = None;
+            self.waiting = Some(waiting);
+        }
+        let Some(readiness) = waiting.readiness else {
+            return Ok(Checked::Over(Over::Ready));
+        };
+        let timeout = if may_wait {
+            drive::until_check(context, readiness)
+        } else {
+            Some(Duration::ZERO)
+        };
+        let over = drive::check(context, readiness, &progress, timeout)?;
+        Ok(over.map_or_else(
+            || Checked::Missing(interest(context, waiting)),
+            Checked::Over,
+        ))
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        let blocked = self.waiting.map(|_| Side::Neither);
+        self.engine.progress(blocked)
+    }
+
+    /// Ends the transfer: see [`Session::finish`](super::Session::finish).
+    pub(crate) fn finish(&mut self) -> Result<Report, Error> {
+        self.must_finish = false;
+        drive::finish(&mut *self.engine, Ok(self.ended.unwrap_or(Ended::Stopped)))
+    }
+
+    fn fail(&mut self, error: RunError) -> Error {
+        self.must_finish = false;
+        self.ended = Some(Ended::Failed);
+        match drive::finish(&mut *self.engine, Err(error)) {
+            Err(error) => error,
+            Ok(report) => Error::new(error, report),
+        }
+    }
+}
+
+impl<K: Kernel> Drop for Steps<'_, K> {
+    fn drop(&mut self) {
+        if self.must_finish {
+            // Nobody is left to hear of a failure.
+            let _ = self.finish();
+        }
+    }
+}
+
+/// Returns what the caller has to wait for.
+fn interest<K: Kernel>(context: &Context<'_, K>, waiting: Waiting) -> Interest {
+    if let Some(end) = waiting.sleeps_until {
+        let left = end.saturating_sub(context.kernel.now());
+        let earlier = [
+            context.pacer.until_tick(&context.kernel),
+            context.time_limits.until_deadline(&context.kernel),
+        ];
+        return Interest {
+            timeout: earlier.into_iter().flatten().chain([left]).min(),
+            ..Interest::default()
+        };
+    }
+    let wanted = || drive::pending(&context.awaited);
+    Interest {
+        source: wanted().any(|awaited| awaited.side == Side::Source),
+        sink: wanted().any(|awaited| awaited.side == Side::Sink),
+        timeout: waiting
+            .readiness
+            .and_then(|readiness| drive::until_check(context, readiness)),
+    }
+}

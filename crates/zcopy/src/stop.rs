@@ -1,0 +1,98 @@
+//! [`Stop`]: ends transfers from another thread.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::sys;
+
+/// Ends the transfers that have it, from any thread, at once.
+///
+/// Clones end the same transfers. A transfer that has been given a `Stop` by
+/// [`Transfer::stop_with`](crate::Transfer::stop_with) polls for it while it waits, and looks at it
+/// before each step, so that it ends within one step: with [`Ended::Stopped`](crate::Ended), exact
+/// counts, and its bytes in flight [handed back](crate::Report::undelivered). One `Stop` serves any
+/// number of transfers, also those that begin after it was used: these end before they move a byte.
+///
+/// Choose an [observer](crate::Transfer::observe) to stop a transfer by what it has done, and a
+/// `Stop` to stop it from outside: a server that shuts down, Ctrl-C.
+///
+/// # Signal handlers
+///
+/// [`stop`](Self::stop) makes one `write(2)` and stores one flag. Both are allowed in a signal
+/// handler. A thread that waits for signals may call it as well.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy::{Ended, Stop, Transfer};
+///
+/// // No process writes to this pipe, so that the transfer would wait for ever.
+/// let (reader, _writer) = std::io::pipe()?;
+/// let stop = Stop::new()?;
+/// let transfer = Transfer::new(reader, std::fs::File::create("/dev/null")?).stop_with(&stop);
+/// let waiting = std::thread::spawn(|| transfer.run());
+///
+/// stop.stop();
+/// let report = waiting.join().expect("the thread does not panic")?;
+/// assert_eq!(report.ended(), Ended::Stopped);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # References
+/// - [eventfd(2)](https://man7.org/linux/man-pages/man2/eventfd.2.html)
+#[derive(Clone, Debug)]
+pub struct Stop(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    is_stopped: AtomicBool,
+    /// An event descriptor, which is readable from the first [`Stop::stop`] on.
+    event: OwnedFd,
+}
+
+impl Stop {
+    /// Creates a `Stop`. It holds one descriptor.
+    ///
+    /// # Errors
+    ///
+    /// `EMFILE`, `ENFILE` or `ENOMEM`, as `eventfd(2)`.
+    pub fn new() -> io::Result<Self> {
+        Ok(Self(Arc::new(Inner {
+            is_stopped: AtomicBool::new(false),
+            event: sys::event()?,
+        })))
+    }
+
+    /// Ends all transfers that have this `Stop` or a clone of it. A second call changes nothing.
+    pub fn stop(&self) {
+        self.0.is_stopped.store(true, Ordering::Release);
+        // A counter that is full is readable, too.
+        let _ = sys::signal_event(self.0.event.as_fd());
+    }
+
+    /// Returns whether [`stop`](Self::stop) has been called.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let stop = zcopy::Stop::new()?;
+    /// assert!(!stop.is_stopped());
+    /// stop.clone().stop();
+    /// assert!(stop.is_stopped());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.0.is_stopped.load(Ordering::Acquire)
+    }
+}
+
+/// The event descriptor becomes readable when the `Stop` is used, so that a program can poll it
+/// with its own descriptors.
+impl AsFd for Stop {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.event.as_fd()
+    }
+}
