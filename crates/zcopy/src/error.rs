@@ -44,7 +44,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// assert_eq!(error.side(), Side::Sink);
 /// assert_eq!(error.bytes(), 0);
 /// assert_eq!(error.undelivered(), b"hello");
-/// assert_eq!(error.kind(), ErrorKind::StorageFull);
+/// assert_eq!(error.io_error_kind(), ErrorKind::StorageFull);
 /// assert_eq!(format!("{error}"), "write to the sink failed after 0 bytes");
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -193,7 +193,7 @@ impl Error {
 
     /// Returns the kind of the cause, such as [`BrokenPipe`](io::ErrorKind::BrokenPipe).
     #[must_use]
-    pub fn kind(&self) -> io::ErrorKind {
+    pub fn io_error_kind(&self) -> io::ErrorKind {
         self.0.cause.kind()
     }
 
@@ -345,7 +345,7 @@ impl std::error::Error for Error {
 /// ```
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        io::Error::new(error.kind(), error)
+        io::Error::new(error.io_error_kind(), error)
     }
 }
 

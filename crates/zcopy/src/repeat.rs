@@ -298,7 +298,7 @@ impl<'a> Repeat<'a> {
     ///
     /// drop(reader);
     /// let error = Repeat::new("y\n").run(&writer).unwrap_err();
-    /// assert_eq!((error.kind(), error.bytes()), (ErrorKind::BrokenPipe, 0));
+    /// assert_eq!((error.io_error_kind(), error.bytes()), (ErrorKind::BrokenPipe, 0));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn run<Sink: AsFd + ?Sized>(self, sink: &Sink) -> Result<Report> {

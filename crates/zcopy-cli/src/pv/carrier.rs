@@ -194,7 +194,7 @@ impl<'a> Carrier<'a> {
         };
         match error.side() {
             Side::Sink => {
-                if error.kind() == io::ErrorKind::BrokenPipe {
+                if error.io_error_kind() == io::ErrorKind::BrokenPipe {
                     self.status.add(Status::TRANSFER);
                     self.is_unread = true;
                 } else {

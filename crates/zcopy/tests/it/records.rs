@@ -312,7 +312,7 @@ fn records_for_several_sinks_are_counted_and_cannot_be_limited() {
     for limited in [several().record_limit(1), several().record_rate_limit(1)] {
         let error = limited.run().unwrap_err();
         assert!(error.is_refused() && error.side() == Side::Source);
-        assert_eq!(error.kind(), ErrorKind::InvalidInput);
+        assert_eq!(error.io_error_kind(), ErrorKind::InvalidInput);
         let why = "the source cannot be used: record_limit and record_rate_limit serve \
                    one sink only, which is not watched and cannot be detached";
         assert_eq!(error.to_string(), why);

@@ -382,7 +382,7 @@ fn a_socket_s_own_time_out_ends_it() {
         let observe = |_: &Progress| ControlFlow::Continue(());
         let outcome = repeat_watched(&kernel, b"y\n", &sink, options, observe);
         let error = outcome.unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(error.io_error_kind(), std::io::ErrorKind::WouldBlock);
         assert_eq!(error.bytes() as usize, kernel.contents(&sink).len());
     }
 }

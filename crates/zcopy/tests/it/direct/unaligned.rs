@@ -269,7 +269,11 @@ fn bytes_that_a_full_direct_device_does_not_take_are_handed_back() {
         let error = Transfer::new(&source, &sink).run().unwrap_err();
         let what = format!("room for {room}: {error:#}");
         assert_eq!(error.side(), Side::Sink, "{what}");
-        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{what}");
+        assert_eq!(
+            error.io_error_kind(),
+            std::io::ErrorKind::StorageFull,
+            "{what}"
+        );
         assert_eq!(error.bytes(), room, "{what}");
         assert_eq!(cursor(&sink), DEVICE_LEN, "{what}");
         let n = usize::try_from(room).unwrap();

@@ -116,7 +116,10 @@ fn each_failure_is_decided_for_itself() {
             .unwrap_err();
         let what = format!("{from:?}: {error:#}\n{}", error.report());
         assert_eq!(error.side(), Side::Sink, "{what}");
-        assert_eq!((error.kind(), error.bytes()), (ErrorKind::StorageFull, 0));
+        assert_eq!(
+            (error.io_error_kind(), error.bytes()),
+            (ErrorKind::StorageFull, 0)
+        );
         let expected = [
             (0, 0, ErrorKind::BrokenPipe),
             (2, 0, ErrorKind::StorageFull),

@@ -359,7 +359,7 @@ fn promise_5_the_socket_s_own_time_out_ends_the_transfer() {
                 .maybe_tick(tick);
             let error = transfer.run().unwrap_err();
             assert_eq!(
-                error.kind(),
+                error.io_error_kind(),
                 ErrorKind::WouldBlock,
                 "{strategy:?}, {tick:?}"
             );

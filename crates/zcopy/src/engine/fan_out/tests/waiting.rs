@@ -196,7 +196,11 @@ fn a_socket_that_times_out_is_an_error_and_not_a_wait_for_ever() {
             let error = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop);
             let error = error.expect_err(&what);
             assert_eq!(error.side(), side, "{what}: {error:#}");
-            assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{what}");
+            assert_eq!(
+                error.io_error_kind(),
+                std::io::ErrorKind::WouldBlock,
+                "{what}"
+            );
             let took = kernel.elapsed();
             assert!(took >= millis(20) && took < millis(50), "{what}: {took:?}");
         }

@@ -276,7 +276,9 @@ fn is_true(
     prop_assert!(!error.is_refused() && !error.is_unsuitable());
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let is_true = match (errno, error.side()) {
-        (None, Side::Neither) => error.call().is_none() && error.kind() == ErrorKind::Other,
+        (None, Side::Neither) => {
+            error.call().is_none() && error.io_error_kind() == ErrorKind::Other
+        }
         (None, _) => state.log.contains(&(Call::Write, Ok(0))),
         (Some(Errno::INTR), _) => false,
         (Some(Errno::AGAIN), Side::Source) => source.is_some_and(|end| end.timeout.is_some()),

@@ -419,7 +419,7 @@ fn a_write_that_takes_nothing_is_an_error() {
     kernel.inject(Call::Write, &[Injection::ReturnsZero]);
     let error = transfer(&kernel, (&source, &sink), Options::default()).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
-    assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
+    assert_eq!(error.io_error_kind(), std::io::ErrorKind::WriteZero);
     assert_eq!(kernel.cursor(&source), 0);
 }
 
