@@ -347,7 +347,7 @@ impl<'a> Transfer<'a> {
     ///
     /// The transfer waits with `poll(2)` for descriptors in non-blocking mode, and repeats
     /// interrupted calls. A socket whose own `SO_RCVTIMEO` or `SO_SNDTIMEO` expires ends the
-    /// transfer with an error of kind [`WouldBlock`](std::io::ErrorKind::WouldBlock).
+    /// transfer with an error that [`is_timed_out`](crate::Error::is_timed_out).
     ///
     /// The transfer ends with [`Ended::Eof`] when a read of the source returns 0. An empty message
     /// of a datagram socket looks the same: it ends the transfer and is not passed on. A second
