@@ -265,7 +265,7 @@ cfg_if! {
         pub use progress::Progress;
         pub use rate::RateLimiter;
         pub use report::{Attempt, BadRange, Ended, Report, SinkReport};
-        pub use strategy::Strategy;
+        pub use strategy::{ParseStrategyError, Strategy};
 
         pub use error::{Error, ErrorKind, Result};
         pub use side::Side;
