@@ -291,7 +291,7 @@ fn transfer(
     let outcome = transfer.run();
     let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
     if args.common.explain {
-        exit::say(&report.to_string());
+        exit::say(&format!("{report:#}"));
     }
     if args.verbose && !has_not_begun(&outcome) {
         say_who_got_what(outputs, report);

@@ -63,7 +63,7 @@ pub enum Ended {
 /// assert_eq!(report.bytes(), 5);
 /// assert_eq!(report.ended(), Ended::Eof);
 /// assert_eq!(report.attempts().iter().map(|attempt| attempt.bytes()).sum::<u64>(), 5);
-/// assert!(report.to_string().starts_with("5 bytes by "));
+/// assert!(format!("{report:#}").starts_with("5 bytes by "));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -308,7 +308,7 @@ impl<'a> Carrier<'a> {
         let outcome = transfer.run();
         if settings.explains {
             let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
-            self.say(name, &report.to_string());
+            self.say(name, &format!("{report:#}"));
         }
         outcome
     }

@@ -168,14 +168,17 @@ fn drop_behind_leaves_no_pages_of_a_transfer_that_did_not_reach_the_end() {
                 _ => {}
             }
             let report = transfer.run().unwrap_or_else(zcopy::Error::into_report);
-            assert_eq!(report.ended(), end, "{report}");
+            assert_eq!(report.ended(), end, "{report:#}");
             // Count the pages that are left, not those that went: the kernel may have reclaimed
             // some before. It drops folios of up to 2 MiB, of which one may lie across the end.
             let dropped = report.bytes() + (8 << 20) - (2 << 20);
             let (left, most) = (cached(&source), LEN as u64 - dropped);
-            assert!(left <= most, "{strategy:?}, {end:?}: {left} left\n{report}");
+            assert!(
+                left <= most,
+                "{strategy:?}, {end:?}: {left} left\n{report:#}"
+            );
             if end != Ended::Failed {
-                assert_eq!(cached(&sink), 0, "{strategy:?}, {end:?}: {report}");
+                assert_eq!(cached(&sink), 0, "{strategy:?}, {end:?}: {report:#}");
             }
         }
     }

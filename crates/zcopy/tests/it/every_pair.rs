@@ -130,7 +130,7 @@ fn assert_pair(from: SourceKind, to: SinkKind, bytes: &[u8]) {
                 .run()
                 .unwrap_or_else(|error| panic!("{what}: {error:#}"));
             assert_eq!(report.strategy(), strategy, "{what}");
-            assert!(report.attempts().len() <= 1, "{what}:\n{report}");
+            assert!(report.attempts().len() <= 1, "{what}:\n{report:#}");
             (report.bytes(), report.ended())
         });
         expected.assert_matched_by(&found.unwrap(), from, &what);
@@ -150,7 +150,7 @@ fn assert_pair(from: SourceKind, to: SinkKind, bytes: &[u8]) {
         // A read confirms that there is nothing to move.
         let is_nothing = report.bytes() == 0 && strategy == Strategy::Buffered;
         if !(starts_small || is_nothing) {
-            assert_eq!(strategy, served_by(&plan), "{what}:\n{plan}\n{report}");
+            assert_eq!(strategy, served_by(&plan), "{what}:\n{plan}\n{report:#}");
         }
         (report.bytes(), report.ended())
     });
@@ -183,7 +183,7 @@ fn assert_unsuitable(from: SourceKind, to: SinkKind, bytes: &[u8], strategy: Str
     let outcome = transfer(&source, &sink).strategy(strategy).run();
     if let (Ok(report), true, true) = (&outcome, is_refused(strategy), bytes.is_empty()) {
         // Two files without bytes to move take no call, so that none is refused.
-        assert_eq!(report.bytes(), 0, "{what}: {report}");
+        assert_eq!(report.bytes(), 0, "{what}: {report:#}");
         return;
     }
     let error = outcome.expect_err(what);

@@ -62,7 +62,7 @@ fn a_window_between_files_moves_no_cursor() {
                 assert_served(&report, strategy, &what);
                 let offloads = [Strategy::CopyFileRange, Strategy::SplicePipe];
                 if strategy.is_none() && first_allowed(&offloads) != Strategy::Buffered {
-                    assert_ne!(report.strategy(), Strategy::Buffered, "{what}\n{report}");
+                    assert_ne!(report.strategy(), Strategy::Buffered, "{what}\n{report:#}");
                 }
                 assert_eq!((cursor(&source), cursor(&sink)), (5, 7), "{what}");
                 let [from, to, len] = [from, to, len].map(|n| usize::try_from(n).unwrap());
@@ -121,7 +121,7 @@ fn a_file_beyond_4_gib_is_moved_whole_and_keeps_its_holes() {
                 let mut attempts = report.attempts().iter();
                 attempts.any(|attempt| attempt.strategy() == strategy && attempt.bytes() > 0)
             };
-            assert!(strategy.is_none_or(moved_data), "{what}\n{report}");
+            assert!(strategy.is_none_or(moved_data), "{what}\n{report:#}");
             let offloads = between_files(fs);
             if strategy.is_none() && first_allowed(offloads) != Strategy::Buffered {
                 assert_ne!(report.strategy(), Strategy::Buffered, "{what}");

@@ -288,7 +288,7 @@ fn the_plan_and_the_report_name_the_records() {
         assert_eq!(skipped.verdict(), Verdict::Skipped);
         assert!(skipped.reason().contains("user space"), "{skipped}");
     }
-    let text = transfer.run().unwrap().to_string();
+    let text = format!("{:#}", transfer.run().unwrap());
     assert!(text.ends_with("\nrecords: 50000"), "{text}");
     let uncounted = Transfer::new(&source, &sink).run().unwrap();
     assert_eq!(uncounted.records(), 0);

@@ -72,7 +72,7 @@ fn always_and_auto_share_a_whole_file_and_never_does_not() {
                 Reflink::Never => first_allowed(&[Strategy::SplicePipe]),
                 _ => first_allowed(&CLONED),
             };
-            assert_eq!(report.strategy(), expected, "{what}\n{report}");
+            assert_eq!(report.strategy(), expected, "{what}\n{report:#}");
             // The file system may share blocks in `copy_file_range` too.
             let shares = matches!(expected, Strategy::Reflink | Strategy::CopyFileRange);
             assert_eq!((cursor(&source), cursor(&sink)), (LEN as u64, LEN as u64));
@@ -184,11 +184,11 @@ fn a_range_that_is_not_whole_blocks_is_copied_or_refused() {
                     .reflink(reflink);
                 let n = match transfer.run() {
                     Ok(report) => {
-                        assert_eq!(reflink, Reflink::Auto, "{what}\n{report}");
+                        assert_eq!(reflink, Reflink::Auto, "{what}\n{report:#}");
                         assert_eq!(report.bytes(), len, "{what}");
                         let offload_is_allowed = first_allowed(&CLONED[1..]) != Strategy::Buffered;
                         let is_offloaded = report.strategy() != Strategy::Buffered;
-                        assert_eq!(is_offloaded, offload_is_allowed, "{what}\n{report}");
+                        assert_eq!(is_offloaded, offload_is_allowed, "{what}\n{report:#}");
                         len
                     }
                     Err(error) => {
@@ -394,7 +394,7 @@ fn copy_file_range_is_not_used_between_two_file_systems_of_one_kind() {
     let mut attempts = report.attempts().iter().map(zcopy::Attempt::strategy);
     assert!(
         attempts.all(|strategy| strategy != Strategy::CopyFileRange),
-        "{report}"
+        "{report:#}"
     );
     let transfer = Transfer::new(&source, &sink).strategy(Strategy::CopyFileRange);
     assert!(transfer.run().unwrap_err().is_unsuitable());

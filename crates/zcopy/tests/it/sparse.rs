@@ -220,7 +220,7 @@ fn fill_does_not_clone() {
         let transfer = Transfer::new(&source, &sink).sparse(Sparse::Fill);
         let report = transfer.run().unwrap();
         let clones = [Strategy::Reflink, Strategy::CopyFileRange];
-        assert!(!clones.contains(&report.strategy()), "{report}");
+        assert!(!clones.contains(&report.strategy()), "{report:#}");
         assert_same(&contents(&sink), &bytes, "filled");
         assert!(allocated(&sink) >= 4 * MIB as u64);
     }

@@ -226,7 +226,7 @@ fn a_pipe_is_opened_by_writing_and_goes_on_by_tee() {
     // fill but the first and the last takes two splices. The calls that fill the pattern pipe move
     // nothing to the sink.
     let calls = report.attempts().iter().map(crate::Attempt::calls);
-    assert_eq!(calls.collect::<Vec<_>>(), [2, 3 + 6], "{report}");
+    assert_eq!(calls.collect::<Vec<_>>(), [2, 3 + 6], "{report:#}");
     assert_eq!(warm_up + rest, LIMIT as u64);
     assert_eq!(report.grown_sink(), Some(1 << 20));
     assert!(kernel.contents(&sink) == endless(b"y\n", LIMIT));
@@ -253,7 +253,7 @@ fn a_repetition_that_tee_breaks_off_is_brought_to_its_end_by_writing() {
         .skip_while(|n| **n != Ok(55_555))
         .skip(1)
         .collect();
-    assert!(after.len() > 10, "{report}");
+    assert!(after.len() > 10, "{report:#}");
     assert!(
         after.iter().all(|n| **n == Ok(55_000)),
         "it is torn no more"

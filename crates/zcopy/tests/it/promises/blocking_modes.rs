@@ -197,7 +197,7 @@ fn promise_5_a_trickle_costs_no_more_calls_than_bytes() {
         let calls: u64 = report.attempts().iter().map(zcopy::Attempt::calls).sum();
         // For each byte a call that finds nothing, a read and a write; then the calls that find the
         // end.
-        assert!(calls <= 3 * u64::from(N_BYTES) + 3, "{report}");
+        assert!(calls <= 3 * u64::from(N_BYTES) + 3, "{report:#}");
     }
 }
 
@@ -232,7 +232,7 @@ fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
                 let calls: u64 = answered.map(zcopy::Attempt::calls).sum();
                 // A read that is refused the splice before it counts it.
                 let n_refused = u64::from(is_refused(Strategy::Splice));
-                assert!(calls <= 1 + n_refused, "{what}: {report}");
+                assert!(calls <= 1 + n_refused, "{what}: {report:#}");
             }
         }
     }
@@ -420,7 +420,11 @@ fn promise_5_a_full_sink_is_not_waited_for_after_the_last_byte() {
             .run()
             .unwrap();
         let done = (report.bytes(), report.ended());
-        assert_eq!(done, (bytes.len() as u64, Ended::Eof), "{from:?}\n{report}");
+        assert_eq!(
+            done,
+            (bytes.len() as u64, Ended::Eof),
+            "{from:?}\n{report:#}"
+        );
     }
 }
 

@@ -69,7 +69,7 @@ fn promise_4_no_flag_is_changed() {
                     let expected = to != SinkKind::Append && !device_makes_bytes;
                     let expected =
                         expected && (offload_is_allowed || is_allowed(Strategy::SplicePipe));
-                    assert_eq!(is_offloaded, expected, "{what}\n{report}");
+                    assert_eq!(is_offloaded, expected, "{what}\n{report:#}");
                 }
                 assert_eq!(flags(), before, "{what}");
                 if from != SourceKind::Zero {

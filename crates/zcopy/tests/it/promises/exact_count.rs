@@ -294,14 +294,14 @@ fn promise_1_a_sparse_source_that_changes_its_length_is_moved_as_it_is() {
                 .run()
                 .unwrap_or_else(|error| panic!("{what}: {error:#}"));
             assert_eq!(report.ended(), Ended::Eof, "{what}");
-            assert_eq!(report.bytes(), new_len, "{what}\n{report}");
+            assert_eq!(report.bytes(), new_len, "{what}\n{report:#}");
             let mut moved = report
                 .attempts()
                 .iter()
                 .filter(|attempt| attempt.bytes() > 0);
             let by_name =
                 strategy.is_none_or(|strategy| moved.all(|attempt| attempt.strategy() == strategy));
-            assert!(by_name, "{what}\n{report}");
+            assert!(by_name, "{what}\n{report:#}");
             crate::files::assert_same(&contents(&sink), &contents(&source), &what);
         }
     }

@@ -50,7 +50,7 @@ fn promise_3_a_sink_that_begins_to_append_is_continued_by_read_and_write() {
             })
             .run()
             .unwrap();
-        let what = format!("{from:?}\n{report}");
+        let what = format!("{from:?}\n{report:#}");
         assert!(offloaded > 0, "{what}");
         assert_eq!((report.bytes(), report.ended()), (len as u64, Ended::Eof));
         assert_same(&contents(&file), &bytes[..len], &what);

@@ -64,7 +64,7 @@ fn promise_8_stable_keeps_the_old_bytes_and_the_default_says_what_it_does() {
                 let would_share = strategy != Some(Strategy::Buffered);
                 assert_eq!(plan.shares_pages(), would_share, "{fs:?}, {strategy:?}");
                 let plan_says_so = plan.to_string().contains("pages: shared");
-                let report_says_so = report.to_string().contains("pages: shared");
+                let report_says_so = format!("{report:#}").contains("pages: shared");
                 assert_eq!((plan_says_so, report_says_so), (would_share, shared));
             });
             // Some kernels copy nevertheless; a report must not hide new bytes.
@@ -116,7 +116,7 @@ fn promise_8_stable_offloads_bytes_that_cannot_change() {
         };
         let offload_is_allowed = first_allowed(offloads) != Strategy::Buffered;
         let is_offloaded = report.strategy() != Strategy::Buffered;
-        assert_eq!(is_offloaded, offload_is_allowed, "{from:?}\n{report}");
+        assert_eq!(is_offloaded, offload_is_allowed, "{from:?}\n{report:#}");
         assert!(!report.shared_pages());
         let arrived = sink.into_bytes(0).unwrap();
         crate::files::assert_same(&arrived, &bytes, "stable, and offloaded");
@@ -248,8 +248,8 @@ fn promise_8_file_pages_in_a_pipe_or_socket_do_not_change_with_stable() {
                         }
                         Ok(report) => report,
                     };
-                    assert!(!report.shared_pages(), "{what}: {report}");
-                    assert!(!report.to_string().contains("pages: shared"), "{what}");
+                    assert!(!report.shared_pages(), "{what}: {report:#}");
+                    assert!(!format!("{report:#}").contains("pages: shared"), "{what}");
                     file.write_all_at(&vec![b'b'; LEN], 0).unwrap();
                     let read = |reader: &OwnedFd| {
                         let mut bytes = vec![0; LEN];
@@ -260,9 +260,9 @@ fn promise_8_file_pages_in_a_pipe_or_socket_do_not_change_with_stable() {
                         .unwrap();
                         bytes
                     };
-                    assert!(is_filled_with(&read(&reader), b'a'), "{what}: {report}");
+                    assert!(is_filled_with(&read(&reader), b'a'), "{what}: {report:#}");
                     if !report.sinks().is_empty() {
-                        assert!(is_filled_with(&read(&other), b'a'), "{what}: {report}");
+                        assert!(is_filled_with(&read(&other), b'a'), "{what}: {report:#}");
                     }
                 }
             }
@@ -302,8 +302,8 @@ fn promise_8_the_plan_and_the_report_name_pages_that_are_passed_on() {
             transfer
         };
         let report = transfer.run().unwrap();
-        assert_eq!(report.shared_pages(), shares, "{report}");
-        let text = report.to_string();
+        assert_eq!(report.shared_pages(), shares, "{report:#}");
+        let text = format!("{report:#}");
         let says_so = text.contains("\npages: shared with the source pipe or socket");
         assert_eq!(says_so, shares, "{text}");
     }

@@ -160,7 +160,7 @@ fn a_file_that_has_been_delivered_does_not_blame_a_closed_pipe() {
         assert_eq!(
             report.strategy() != Strategy::Buffered,
             offload_is_allowed,
-            "{report}"
+            "{report:#}"
         );
     }
 }

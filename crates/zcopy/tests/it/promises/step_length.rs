@@ -123,10 +123,10 @@ fn assert_steps(transfer: Transfer<'_>, strategy: Option<Strategy>, most: u64) {
         ControlFlow::Continue(())
     });
     let report = observed.run().unwrap();
-    assert!(report.bytes() > 2 * most, "{report}");
+    assert!(report.bytes() > 2 * most, "{report:#}");
     assert!(
         longest_step <= most,
-        "{longest_step} bytes in one step\n{report}"
+        "{longest_step} bytes in one step\n{report:#}"
     );
     assert_eq!(before, report.bytes(), "the last step is observed too");
 }

@@ -129,12 +129,12 @@ fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
                     };
                     for (sink, sink_report) in sinks.iter().zip(report.sinks()) {
                         let n = sink_report.bytes() as usize;
-                        assert!(kernel.contents(sink) == data[..n], "{what}\n{report}");
+                        assert!(kernel.contents(sink) == data[..n], "{what}\n{report:#}");
                         let has_failed = sink_report.index() == failing;
                         assert_eq!(
                             sink_report.error().is_some(),
                             has_failed,
-                            "{what}\n{report}"
+                            "{what}\n{report:#}"
                         );
                     }
                     assert!(report.sinks()[failing].bytes() <= after.next_multiple_of(64 << 10));
@@ -153,7 +153,7 @@ fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
                     }
                     let n = report.bytes() as usize;
                     let rest = [report.undelivered(), &kernel.contents(&source)].concat();
-                    assert!(rest == data[n..], "{what}\n{report}");
+                    assert!(rest == data[n..], "{what}\n{report:#}");
                 }
             }
         }
@@ -208,12 +208,12 @@ fn with_the_last_sink_the_transfer_ends_and_what_it_lacks_is_handed_back() {
                 ..options()
             };
             let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Detach).unwrap();
-            assert_eq!(report.ended(), Ended::NoSink, "{report}");
+            assert_eq!(report.ended(), Ended::NoSink, "{report:#}");
             assert!(report.sinks().iter().all(|sink| sink.error().is_some()));
             let n = report.bytes() as usize;
             assert_eq!(report.bytes(), report.sinks()[1].bytes());
             let rest = [report.undelivered(), &kernel.contents(&source)].concat();
-            assert!(rest == patterned(LONG)[n..], "{report}");
+            assert!(rest == patterned(LONG)[n..], "{report:#}");
         }
     }
 }
@@ -248,7 +248,7 @@ fn a_break_after_a_sink_has_gone_leaves_nothing_in_the_source_that_all_have() {
             let rest = [report.undelivered(), &kernel.contents(&source)].concat();
             assert!(
                 rest == patterned(LONG)[n..],
-                "{fails}, {stops_at}\n{report}"
+                "{fails}, {stops_at}\n{report:#}"
             );
         }
     }
@@ -281,7 +281,7 @@ fn the_inspector_has_seen_what_the_last_sink_has() {
     assert_eq!((report.bytes(), report.ended()), (100_001, Ended::NoSink));
     assert!(seen == patterned(100_001), "{} bytes", seen.len());
     let rest = [report.undelivered(), &kernel.contents(&source)].concat();
-    assert!(rest == patterned(LONG)[100_001..], "{report}");
+    assert!(rest == patterned(LONG)[100_001..], "{report:#}");
 }
 
 /// Each sink is synced by itself, so that a failing disk is an error of its sink alone.

@@ -357,7 +357,7 @@ fn a_fan_out_sleeps_for_an_empty_pipe_where_tee_is_forbidden() {
                 };
                 let ends = (&source, &sinks[..]);
                 let report = fan_out(&kernel, ends, options, OnSinkError::Stop).unwrap();
-                let what = format!("{errno}, {n_sinks}, {is_pipe}: {report}");
+                let what = format!("{errno}, {n_sinks}, {is_pipe}: {report:#}");
                 assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
                 assert_eq!(kernel.state.borrow().n_sleeps, 0, "{what}");
                 let n_calls = kernel.state.borrow().log.len();

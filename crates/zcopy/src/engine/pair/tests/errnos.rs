@@ -385,7 +385,7 @@ fn a_strategy_that_was_refused_is_not_said_to_have_found_the_end() {
     let attempts = attempts(&report);
     assert_eq!(attempts[0], (Strategy::Buffered, LONG as u64, None));
     assert_eq!((attempts[1].0, attempts[1].1), (Strategy::SplicePipe, 0));
-    let text = report.to_string();
+    let text = format!("{report:#}");
     assert!(!text.contains("found the end"), "{text}");
 }
 
