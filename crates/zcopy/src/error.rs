@@ -107,7 +107,7 @@ impl RunError {
 
     /// Returns the error of a transfer that has moved nothing.
     pub(crate) fn before_anything_moved(self) -> Error {
-        let report = Report::of_nothing(Ended::Failed, Strategy::Buffered);
+        let report = Report::of_nothing(Ended::Failed, None);
         Error::new(self, report)
     }
 

@@ -34,8 +34,8 @@ pub use parse::ParseStrategyError;
 /// assert!(report.is_err(), "neither end is a pipe");
 ///
 /// let report = Transfer::new(&source, &sink).strategy(Strategy::Buffered).run()?;
-/// assert_eq!(report.strategy(), Strategy::Buffered);
-/// assert_eq!(report.strategy().to_string(), "buffered");
+/// assert_eq!(report.strategy(), Some(Strategy::Buffered));
+/// assert_eq!(Strategy::Buffered.to_string(), "buffered");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -299,7 +299,7 @@ impl<'a> Transfer<'a> {
     /// let zeros = std::fs::File::open("/dev/zero")?;
     /// let sink = std::fs::File::create("/dev/null")?;
     /// let transfer = Transfer::new(&zeros, &sink).limit(1 << 20).strategy(Strategy::Sendfile);
-    /// assert_eq!(transfer.run()?.strategy(), Strategy::Sendfile);
+    /// assert_eq!(transfer.run()?.strategy(), Some(Strategy::Sendfile));
     ///
     /// let transfer = Transfer::new(&zeros, &sink).strategy(Strategy::Reflink);
     /// assert!(transfer.run().unwrap_err().is_unsuitable(), "/dev/zero has no blocks");

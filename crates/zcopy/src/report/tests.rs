@@ -34,7 +34,7 @@ fn a_report_prints_a_line_for_a_single_record_hole_skip_or_undelivered_byte() {
     let sink = SinkReport {
         index: 1,
         bytes: 1,
-        strategy: Strategy::Tee,
+        strategy: Some(Strategy::Tee),
         cause: Some(Cause::Errno(Errno::PIPE)),
     };
     let records = Report {
@@ -139,9 +139,9 @@ fn a_report_names_the_strategy_that_moved_most_and_of_two_the_first() {
             attempts: tried
                 .map(|(strategy, n)| attempt(*strategy, *n, 1))
                 .collect(),
-            first_choice: Tee,
+            first_choice: Some(Tee),
             ..plain()
         };
-        assert_eq!(report.strategy(), named, "{attempts:?}");
+        assert_eq!(report.strategy(), Some(named), "{attempts:?}");
     }
 }

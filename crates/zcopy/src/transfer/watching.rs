@@ -148,7 +148,7 @@ impl<'a> Transfer<'a> {
     ///     .inspect(|bytes| seen += bytes.len() as u64)
     ///     .run()?;
     /// assert_eq!(seen, report.bytes());
-    /// assert_eq!(report.strategy(), Strategy::Buffered);
+    /// assert_eq!(report.strategy(), Some(Strategy::Buffered));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn inspect(mut self, inspect: impl FnMut(&[u8]) + 'a) -> Self {

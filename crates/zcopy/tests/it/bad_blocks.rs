@@ -184,7 +184,7 @@ fn bad_blocks_are_not_shared_without_a_request() {
         return;
     }
     let report = outcome.unwrap();
-    assert_eq!(report.strategy(), Strategy::Reflink);
+    assert_eq!(report.strategy(), Some(Strategy::Reflink));
     assert_eq!(report.skipped_bytes(), 0);
 }
 

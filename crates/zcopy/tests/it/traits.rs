@@ -21,7 +21,7 @@ fn full_disk_error() -> zcopy::Error {
 #[test]
 fn an_error_survives_being_an_io_error() {
     let error = full_disk_error();
-    assert_eq!(error.report().strategy(), Strategy::Buffered);
+    assert_eq!(error.report().strategy(), Some(Strategy::Buffered));
     let error = std::io::Error::from(error);
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
     let inner = error.get_ref().unwrap().downcast_ref::<zcopy::Error>();
@@ -120,6 +120,33 @@ fn each_kind_of_error_has_its_cause() {
         assert_eq!(error.is_refused(), kind == ErrorKind::Refused);
         assert_eq!(error.is_unsuitable(), kind == ErrorKind::Unsuitable);
     }
+}
+
+/// For one sink and for several. A limit of 0 leaves a plan, and nothing to try.
+#[test]
+fn a_report_names_no_strategy_if_the_input_was_refused() {
+    let (directory, zeros, null) = (File::open("/").unwrap(), File::open("/dev/zero"), null());
+    let zeros = zeros.unwrap();
+    let error = zcopy::copy(&directory, &null).unwrap_err();
+    assert_eq!(error.report().strategy(), None);
+    let unsuitable = Transfer::new(&zeros, &null).strategy(Strategy::Reflink);
+    assert_eq!(unsuitable.run().unwrap_err().report().strategy(), None);
+
+    let several = Transfer::new(&zeros, &null).also_to(&directory);
+    let error = several.run().unwrap_err();
+    assert_eq!(error.report().strategy(), None);
+    let sinks = error.report().sinks();
+    assert_eq!(sinks.len(), 2);
+    assert!(sinks.iter().all(|sink| sink.strategy().is_none()));
+    let text = format!("{:#}", error.report());
+    assert!(
+        text.ends_with("\nsink 2: 0 bytes, ended by: Is a directory (os error 21)"),
+        "{text}"
+    );
+
+    let nothing = Transfer::new(&zeros, &null).limit(0);
+    let planned = nothing.plan().unwrap().strategy();
+    assert_eq!(nothing.run().unwrap().strategy(), Some(planned));
 }
 
 /// Undelivered bytes may be long and private.

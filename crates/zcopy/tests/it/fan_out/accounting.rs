@@ -263,7 +263,7 @@ fn no_more_pipes_are_open_than_there_are_sinks() {
                 .unwrap();
             assert_eq!(
                 report.strategy(),
-                first_allowed(&[Strategy::Tee]),
+                Some(first_allowed(&[Strategy::Tee])),
                 "{report:#}"
             );
             // Each sink but the one that consumes the bytes has a pipe, and one pipe holds the

@@ -271,8 +271,8 @@ impl Case {
         // If a sink has taken nothing, read and write repeat the call, to get its error. Nothing is
         // reserved of a disk that is nearly full: it is written to.
         let is_disk = matches!(self.failing, FailingKind::File(_));
-        let is_written_to = failed.strategy() == Strategy::Buffered;
-        let has_its_role = failed.strategy() == self.role.strategy();
+        let is_written_to = failed.strategy() == Some(Strategy::Buffered);
+        let has_its_role = failed.strategy() == Some(self.role.strategy());
         let is_refused = is_refused(Strategy::Tee);
         let by_writing = is_written_to && (failed.bytes() == 0 || is_disk || is_refused);
         assert!(has_its_role || by_writing, "{what}: {report:#}");

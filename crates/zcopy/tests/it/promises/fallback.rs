@@ -149,7 +149,7 @@ fn promise_3_proc_version_is_copied_whole() {
         crate::files::set_cursor(&source, 0);
         let report = Transfer::new(&source, &sink).strategy(strategy).run();
         let report = report.unwrap();
-        assert_eq!(report.strategy(), strategy);
+        assert_eq!(report.strategy(), Some(strategy));
         assert_eq!(report.ended(), Ended::Eof);
         assert_same(&contents(&sink), &expected, what);
     }

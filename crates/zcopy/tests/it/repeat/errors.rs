@@ -55,7 +55,7 @@ fn a_full_device_takes_nothing() {
         (ErrorKind::StorageFull, 0)
     );
     assert_eq!(error.side(), Side::Sink);
-    assert_eq!(error.report().strategy(), Strategy::Buffered);
+    assert_eq!(error.report().strategy(), Some(Strategy::Buffered));
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn no_step_is_longer_than_4_mib() {
                 .run(&null)
                 .unwrap();
             assert_eq!((report.bytes(), before), (100 << 20, 100 << 20));
-            assert_eq!(report.strategy(), strategy);
+            assert_eq!(report.strategy(), Some(strategy));
         }
     }
 }

@@ -205,7 +205,7 @@ fn arrives(
     filter.lost += lost.len();
     let by_attempts = report.attempts().iter().map(crate::Attempt::bytes);
     prop_assert_eq!(by_attempts.sum::<u64>(), report.bytes());
-    prop_assert_eq!(report.strategy(), Strategy::Buffered);
+    prop_assert_eq!(report.strategy(), Some(Strategy::Buffered));
     prop_assert_eq!(report.ended() == Ended::Eof, result.is_ok());
     Ok(())
 }
