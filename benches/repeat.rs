@@ -73,7 +73,7 @@ fn time(open: Open, bytes: u64, way: Option<Strategy>) -> Duration {
     let report = repeat.run(&sink).expect("the repetition");
     let elapsed = start.elapsed();
     assert_eq!(report.bytes(), bytes);
-    assert!(way.is_none_or(|strategy| report.strategy() == strategy));
+    assert!(way.is_none_or(|strategy| report.strategy() == Some(strategy)));
     drop(sink);
     let arrived = reader.map(|reader| reader.join().expect("the reader"));
     assert!(arrived.is_none_or(|n| n == bytes));

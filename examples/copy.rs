@@ -66,5 +66,5 @@ fn run() -> anyhow::Result<()> {
         sink.set_len(report.bytes())
             .with_context(|| to.display().to_string())?;
     }
-    writeln!(stdout(), "{report}").context("standard output")
+    writeln!(stdout(), "{report:#}").context("standard output")
 }

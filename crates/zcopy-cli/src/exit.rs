@@ -99,6 +99,6 @@ pub(crate) fn worded(error: &(dyn Error + 'static)) -> String {
 pub fn cause(error: &zcopy::Error) -> io::Error {
     match error.raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),
-        None => io::Error::new(error.kind(), format!("{error:#}")),
+        None => io::Error::new(error.io_error_kind(), format!("{error:#}")),
     }
 }

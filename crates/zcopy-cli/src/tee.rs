@@ -291,7 +291,7 @@ fn transfer(
     let outcome = transfer.run();
     let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
     if args.common.explain {
-        exit::say(&report.to_string());
+        exit::say(&format!("{report:#}"));
     }
     if args.verbose && !has_not_begun(&outcome) {
         say_who_got_what(outputs, report);
@@ -368,12 +368,15 @@ fn of_input(error: &zcopy::Error) -> anyhow::Error {
 
 /// One line for each output.
 fn say_who_got_what(outputs: &[Output], report: &Report) {
-    let say = |output: &Output, bytes: u64, strategy: Strategy, cause: Option<io::Error>| {
-        let name = quoted(&output.name);
-        let cause = cause.map(|cause| format!(", ended by: {}", exit::worded(&cause)));
-        let cause = cause.unwrap_or_default();
-        exit::say(&format!("{name}: {bytes} bytes by {strategy}{cause}"));
-    };
+    let say =
+        |output: &Output, bytes: u64, strategy: Option<Strategy>, cause: Option<io::Error>| {
+            let name = quoted(&output.name);
+            let cause = cause.map(|cause| format!(", ended by: {}", exit::worded(&cause)));
+            let cause = cause.unwrap_or_default();
+            let by = strategy.map(|strategy| format!(" by {strategy}"));
+            let by = by.unwrap_or_default();
+            exit::say(&format!("{name}: {bytes} bytes{by}{cause}"));
+        };
     match report.sinks() {
         [] => say(&outputs[0], report.bytes(), report.strategy(), None),
         sinks => {

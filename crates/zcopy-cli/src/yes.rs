@@ -60,7 +60,7 @@ fn repeat(line: &[u8], explains: bool) -> zcopy::Result<()> {
     exit::say(&repeat.plan(&stdout)?.to_string());
     let outcome = repeat.run(&stdout);
     let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
-    exit::say(&report.to_string());
+    exit::say(&format!("{report:#}"));
     outcome.map(|_| ())
 }
 

@@ -318,7 +318,7 @@ impl<'a, K: Kernel> Context<'a, K> {
             attempts: std::mem::take(&mut self.attempts),
             grown_source: self.grown_source,
             grown_sink: self.grown_sink,
-            ..Report::of_nothing(ended, self.first_choice)
+            ..Report::of_nothing(ended, Some(self.first_choice))
         });
         match outcome {
             Ok(_) => Ok(report),

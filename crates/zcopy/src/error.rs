@@ -9,6 +9,13 @@ use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
 
+mod conversion;
+mod kind;
+mod predicates;
+
+use kind::Details;
+pub use kind::ErrorKind;
+
 /// The result of a transfer.
 ///
 /// # Examples
@@ -26,15 +33,18 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// The error of a transfer: which call failed on which side and why, and what the transfer had done
 /// before.
 ///
+/// [`kind`](Self::kind) says what failed. [`is_disconnected`](Self::is_disconnected) and
+/// [`is_timed_out`](Self::is_timed_out) answer what servers ask.
+///
 /// `Display` names the call and the number of bytes; [`source`](std::error::Error::source) returns
 /// the cause. `{:#}` prints both: `write to the sink failed after 65536 bytes: No space left on
-/// device (os error 28)`.
+/// device (os error 28)`. Converted to [`std::io::Error`], the error always prints both.
 ///
 /// # Examples
 ///
 /// ```
-/// use std::io::{ErrorKind, Write};
-/// use zcopy::{Side, Transfer};
+/// use std::io::Write;
+/// use zcopy::{ErrorKind, Side, Transfer};
 ///
 /// let (reader, mut writer) = std::io::pipe()?;
 /// writer.write_all(b"hello")?;
@@ -44,7 +54,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// assert_eq!(error.side(), Side::Sink);
 /// assert_eq!(error.bytes(), 0);
 /// assert_eq!(error.undelivered(), b"hello");
-/// assert_eq!(error.kind(), ErrorKind::StorageFull);
+/// assert_eq!(error.kind(), ErrorKind::CallFailed);
+/// assert_eq!(error.io_error_kind(), std::io::ErrorKind::StorageFull);
 /// assert_eq!(format!("{error}"), "write to the sink failed after 0 bytes");
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -53,31 +64,18 @@ pub struct Error(Box<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    kind: Kind,
+    details: Details,
     cause: io::Error,
     report: Report,
-}
-
-/// What failed, besides the errno.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-pub(crate) enum Kind {
-    #[error("the {} cannot be used: {reason}", endpoint(*side))]
-    Refused { side: Side, reason: &'static str },
-    #[error("{strategy} cannot serve this pair: {reason}")]
-    Unsuitable {
-        strategy: Strategy,
-        reason: &'static str,
-    },
-    #[error("{call}{} failed", preposition(call, *side))]
-    Failed { call: &'static str, side: Side },
-    #[error("the filter failed")]
-    FilterFailed,
+    /// Whether `Display` prints the cause, and [`source`](std::error::Error::source) therefore does
+    /// not return it.
+    displays_cause: bool,
 }
 
 /// The reason of a failure, without the report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunError {
-    pub(crate) kind: Kind,
+    pub(crate) details: Details,
     pub(crate) cause: Cause,
 }
 
@@ -85,7 +83,7 @@ impl RunError {
     /// Returns the error for bad input that was found before anything moved.
     pub(crate) fn refused(side: Side, errno: Errno, reason: &'static str) -> Self {
         Self {
-            kind: Kind::Refused { side, reason },
+            details: Details::Refused { side, reason },
             cause: errno.into(),
         }
     }
@@ -93,7 +91,7 @@ impl RunError {
     /// Returns the error for a requested strategy that cannot serve the pair.
     pub(crate) fn unsuitable(strategy: Strategy, reason: &'static str) -> Self {
         Self {
-            kind: Kind::Unsuitable { strategy, reason },
+            details: Details::Unsuitable { strategy, reason },
             cause: Errno::INVAL.into(),
         }
     }
@@ -102,14 +100,14 @@ impl RunError {
     /// ended or its buffer is full.
     pub(crate) fn filter_needs_more_input() -> Self {
         Self {
-            kind: Kind::FilterFailed,
+            details: Details::FilterFailed,
             cause: Cause::NeedsMoreInput,
         }
     }
 
     /// Returns the error of a transfer that has moved nothing.
     pub(crate) fn before_anything_moved(self) -> Error {
-        let report = Report::of_nothing(Ended::Failed, Strategy::Buffered);
+        let report = Report::of_nothing(Ended::Failed, None);
         Error::new(self, report)
     }
 
@@ -122,7 +120,7 @@ impl RunError {
 impl From<CallError> for RunError {
     fn from(CallError { call, side, cause }: CallError) -> Self {
         Self {
-            kind: Kind::Failed { call, side },
+            details: Details::CallFailed { call, side },
             cause,
         }
     }
@@ -132,9 +130,10 @@ impl Error {
     pub(crate) fn new(error: RunError, report: Report) -> Self {
         let cause = error.cause.to_io_error();
         Self(Box::new(Inner {
-            kind: error.kind,
+            details: error.details,
             cause,
             report,
+            displays_cause: false,
         }))
     }
 
@@ -147,9 +146,9 @@ impl Error {
     /// memory or without telling its side.
     #[must_use]
     pub fn side(&self) -> Side {
-        match self.0.kind {
-            Kind::Refused { side, .. } | Kind::Failed { side, .. } => side,
-            Kind::Unsuitable { .. } | Kind::FilterFailed => Side::Neither,
+        match self.0.details {
+            Details::Refused { side, .. } | Details::CallFailed { side, .. } => side,
+            Details::Unsuitable { .. } | Details::FilterFailed => Side::Neither,
         }
     }
 
@@ -166,9 +165,9 @@ impl Error {
     /// ```
     #[must_use]
     pub fn call(&self) -> Option<&'static str> {
-        match self.0.kind {
-            Kind::Failed { call, .. } => Some(call),
-            Kind::Refused { .. } | Kind::Unsuitable { .. } | Kind::FilterFailed => None,
+        match self.0.details {
+            Details::CallFailed { call, .. } => Some(call),
+            Details::Refused { .. } | Details::Unsuitable { .. } | Details::FilterFailed => None,
         }
     }
 
@@ -192,8 +191,20 @@ impl Error {
     }
 
     /// Returns the kind of the cause, such as [`BrokenPipe`](io::ErrorKind::BrokenPipe).
+    ///
+    /// [`kind`](Self::kind) returns what failed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    /// let error = zcopy::copy(&zeros, &full).unwrap_err();
+    /// assert_eq!(error.io_error_kind(), std::io::ErrorKind::StorageFull);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[must_use]
-    pub fn kind(&self) -> io::ErrorKind {
+    pub fn io_error_kind(&self) -> io::ErrorKind {
         self.0.cause.kind()
     }
 
@@ -267,59 +278,15 @@ impl Error {
     pub fn into_report(self) -> Report {
         self.0.report
     }
-
-    /// Returns whether the input was rejected before anything moved: a descriptor that is not open,
-    /// or is open the wrong way; a directory; an offset that the descriptor does not accept; the
-    /// same pipe, or overlapping ranges of one file, at both ends; options that do not serve
-    /// several sinks; an empty pattern.
-    ///
-    /// Use it to distinguish a mistake of the caller from a failure of the system.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy::Transfer;
-    ///
-    /// let (reader, _writer) = std::io::pipe()?;
-    /// let sink = std::fs::File::create("/dev/null")?;
-    /// let error = Transfer::new(&reader, &sink).source_offset(1).run().unwrap_err();
-    /// assert!(error.is_refused());
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[must_use]
-    pub fn is_refused(&self) -> bool {
-        matches!(self.0.kind, Kind::Refused { .. })
-    }
-
-    /// Returns whether the strategy that the caller requested, by
-    /// [`strategy`](crate::Transfer::strategy) or [`Reflink::Always`](crate::Reflink::Always),
-    /// cannot serve this pair. The transfer may succeed without the request. If the strategy fails
-    /// only at some later call, [`bytes`](Self::bytes) have already moved.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy::{Strategy, Transfer};
-    ///
-    /// let source = std::fs::File::open("/proc/version")?;
-    /// let sink = std::fs::File::create("/dev/null")?;
-    /// let error = Transfer::new(&source, &sink).strategy(Strategy::Reflink).run().unwrap_err();
-    /// assert!(error.is_unsuitable());
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[must_use]
-    pub fn is_unsuitable(&self) -> bool {
-        matches!(self.0.kind, Kind::Unsuitable { .. })
-    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.kind)?;
+        write!(f, "{}", self.0.details)?;
         if self.call().is_some() || self.bytes() > 0 {
             write!(f, " after {}", Bytes(self.bytes()))?;
         }
-        if f.alternate() {
+        if f.alternate() || self.0.displays_cause {
             write!(f, ": {}", self.0.cause)?;
         }
         Ok(())
@@ -328,76 +295,9 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        if self.0.displays_cause {
+            return self.0.cause.source();
+        }
         Some(&self.0.cause)
-    }
-}
-
-/// Keeps the kind. [`io::Error::get_ref`] returns the original error with all its details.
-///
-/// # Examples
-///
-/// ```
-/// let directory = std::fs::File::open("/")?;
-/// let sink = std::fs::File::create("/dev/null")?;
-/// let error = std::io::Error::from(zcopy::copy(&directory, &sink).unwrap_err());
-/// assert_eq!(error.kind(), std::io::ErrorKind::IsADirectory);
-/// # Ok::<(), std::io::Error>(())
-/// ```
-impl From<Error> for io::Error {
-    fn from(error: Error) -> Self {
-        io::Error::new(error.kind(), error)
-    }
-}
-
-fn endpoint(side: Side) -> &'static str {
-    match side {
-        Side::Source => "source",
-        Side::Sink => "sink",
-        Side::Neither => "pair",
-    }
-}
-
-/// Returns the end of the phrase for a failed call: `read from the source`, `splice into the sink`,
-/// `write to the sink`, `fstat of the sink`, `lseek on the source`.
-fn preposition(call: &str, side: Side) -> &'static str {
-    match (side, call) {
-        (Side::Neither, _) => "",
-        (Side::Source, "fstat" | "fcntl" | "getsockopt") => " of the source",
-        (Side::Sink, "fstat" | "fcntl" | "getsockopt") => " of the sink",
-        (Side::Source, "close" | "lseek" | "poll") => " on the source",
-        (Side::Sink, "close" | "fdatasync" | "lseek" | "poll" | "sync_file_range") => {
-            " on the sink"
-        }
-        (Side::Source, _) => " from the source",
-        (Side::Sink, "pwrite" | "write") => " to the sink",
-        (Side::Sink, _) => " into the sink",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failed_call_has_the_preposition_that_fits_it() {
-        for (call, side, expected) in [
-            ("read", Side::Source, "read from the source failed"),
-            ("splice", Side::Source, "splice from the source failed"),
-            ("lseek", Side::Source, "lseek on the source failed"),
-            ("fstat", Side::Source, "fstat of the source failed"),
-            ("splice", Side::Sink, "splice into the sink failed"),
-            ("write", Side::Sink, "write to the sink failed"),
-            ("pwrite", Side::Sink, "pwrite to the sink failed"),
-            ("close", Side::Sink, "close on the sink failed"),
-            ("fdatasync", Side::Sink, "fdatasync on the sink failed"),
-            (
-                "sync_file_range",
-                Side::Sink,
-                "sync_file_range on the sink failed",
-            ),
-            ("poll", Side::Neither, "poll failed"),
-        ] {
-            assert_eq!(Kind::Failed { call, side }.to_string(), expected);
-        }
     }
 }

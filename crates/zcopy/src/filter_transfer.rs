@@ -203,8 +203,8 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// Before anything is read: a directory (`EISDIR`), a descriptor that is open the wrong way
     /// (`EBADF`), the same pipe at both ends, or the same file at both ends with something left to
     /// read (`EINVAL`). Later: the error of the system call, with the [side](crate::Error::side) it
-    /// concerns. If the `SO_RCVTIMEO` or `SO_SNDTIMEO` of a socket expires, the error has the kind
-    /// [`WouldBlock`](std::io::ErrorKind::WouldBlock).
+    /// concerns. If the `SO_RCVTIMEO` or `SO_SNDTIMEO` of a socket expires, the error
+    /// [`is_timed_out`](crate::Error::is_timed_out).
     ///
     /// - If the source fails, the bytes before the error have been filtered, and the next source
     ///   may be run.

@@ -152,7 +152,7 @@
 //!
 //! ```
 //! # use std::io::Write;
-//! # use zcopy::Side;
+//! # use zcopy::{ErrorKind, Side};
 //! let (source, mut writer) = std::io::pipe()?;
 //! writer.write_all(b"hello")?;
 //! let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
@@ -160,6 +160,8 @@
 //! let error = zcopy::copy(&source, &full).unwrap_err();
 //! assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
 //! assert_eq!(error.undelivered(), b"hello");
+//! assert_eq!(error.kind(), ErrorKind::CallFailed);
+//! assert!(!error.is_disconnected(), "the disk is full, and no reader has gone");
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
@@ -268,9 +270,9 @@ cfg_if! {
         pub use rate::RateLimiter;
         pub use report::{Attempt, BadRange, Ended, Report, SinkReport};
         pub use stop::Stop;
-        pub use strategy::Strategy;
+        pub use strategy::{ParseStrategyError, Strategy};
 
-        pub use error::{Error, Result};
+        pub use error::{Error, ErrorKind, Result};
         pub use side::Side;
     } else {
         compile_error!("zcopy needs Linux or Android: other kernels lack its system calls");

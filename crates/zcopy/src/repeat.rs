@@ -40,7 +40,7 @@ use crate::Ended;
 ///
 /// let report = Repeat::new("again ").limit(100_000_000).run(&writer)?;
 /// assert_eq!((report.bytes(), report.ended()), (100_000_000, Ended::Limit));
-/// assert_eq!(report.strategy(), Strategy::Tee);
+/// assert_eq!(report.strategy(), Some(Strategy::Tee));
 ///
 /// drop(writer);
 /// assert_eq!(counter.join().unwrap()?, 100_000_000);
@@ -119,7 +119,7 @@ impl<'a> Repeat<'a> {
     ///
     /// let null = std::fs::File::create("/dev/null")?;
     /// let report = Repeat::new("y\n").limit(1 << 20).strategy(Strategy::Tee).run(&null)?;
-    /// assert_eq!(report.strategy(), Strategy::Tee);
+    /// assert_eq!(report.strategy(), Some(Strategy::Tee));
     ///
     /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
     /// let error = Repeat::new("y\n").strategy(Strategy::Tee).run(&full).unwrap_err();
@@ -301,7 +301,7 @@ impl<'a> Repeat<'a> {
     ///
     /// drop(reader);
     /// let error = Repeat::new("y\n").run(&writer).unwrap_err();
-    /// assert_eq!((error.kind(), error.bytes()), (ErrorKind::BrokenPipe, 0));
+    /// assert_eq!((error.io_error_kind(), error.bytes()), (ErrorKind::BrokenPipe, 0));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn run(self, sink: impl AsFd) -> Result<Report> {

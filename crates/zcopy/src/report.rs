@@ -68,7 +68,7 @@ pub enum Ended {
 /// assert_eq!(report.bytes(), 5);
 /// assert_eq!(report.ended(), Ended::Eof);
 /// assert_eq!(report.attempts().iter().map(|attempt| attempt.bytes()).sum::<u64>(), 5);
-/// assert!(report.to_string().starts_with("5 bytes by "));
+/// assert!(format!("{report:#}").starts_with("5 bytes by "));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -76,8 +76,8 @@ pub struct Report {
     pub(crate) bytes: u64,
     pub(crate) records: u64,
     pub(crate) ended: Ended,
-    /// The first strategy of the plan.
-    pub(crate) first_choice: Strategy,
+    /// The first strategy of the plan, if there was a plan.
+    pub(crate) first_choice: Option<Strategy>,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) sinks: Vec<SinkReport>,
     pub(crate) hole_bytes: u64,
@@ -111,7 +111,7 @@ impl fmt::Display for Bytes {
 impl Report {
     /// Returns the report of a single attempt that reached the end of the source.
     pub(crate) fn of(attempt: Attempt) -> Self {
-        let nothing = Self::of_nothing(Ended::Eof, attempt.strategy);
+        let nothing = Self::of_nothing(Ended::Eof, Some(attempt.strategy));
         Self {
             bytes: attempt.bytes,
             attempts: vec![attempt],
@@ -120,7 +120,7 @@ impl Report {
     }
 
     /// Returns the report of a transfer that moved nothing.
-    pub(crate) fn of_nothing(ended: Ended, first_choice: Strategy) -> Self {
+    pub(crate) fn of_nothing(ended: Ended, first_choice: Option<Strategy>) -> Self {
         Self {
             bytes: 0,
             records: 0,
@@ -163,7 +163,9 @@ impl Report {
     /// Returns the [`Strategy`] that moved the most bytes.
     ///
     /// If no strategy moved any, this is the one that was tried last. If none was tried, for
-    /// example with a limit of 0, it is the plan's first choice.
+    /// example with a limit of 0, it is the plan's first choice. `None` means that there was no
+    /// plan, because the input was [refused](crate::ErrorKind::Refused) or the requested strategy
+    /// was [unsuitable](crate::ErrorKind::Unsuitable).
     ///
     /// # Examples
     ///
@@ -175,16 +177,20 @@ impl Report {
     /// drop(writer);
     /// let sink = std::fs::File::create("/dev/null")?;
     /// let report = Transfer::new(&reader, &sink).run()?;
-    /// assert_eq!(report.strategy(), Strategy::Splice);
+    /// assert_eq!(report.strategy(), Some(Strategy::Splice));
+    ///
+    /// let directory = std::fs::File::open("/")?;
+    /// let error = Transfer::new(&directory, &sink).run().unwrap_err();
+    /// assert_eq!(error.report().strategy(), None, "nothing was tried");
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn strategy(&self) -> Strategy {
+    pub fn strategy(&self) -> Option<Strategy> {
         let moved = self.attempts.iter().filter(|attempt| attempt.bytes > 0);
         // `max_by_key` would return the last of several that moved the same number.
         let most = moved.reduce(|most, next| if next.bytes > most.bytes { next } else { most });
         let named = most.or(self.attempts.last());
-        named.map_or(self.first_choice, |attempt| attempt.strategy)
+        named.map(|attempt| attempt.strategy).or(self.first_choice)
     }
 
     /// Returns every strategy that was tried, in the order of their first calls.
@@ -367,8 +373,10 @@ impl fmt::Display for Report {
             Ended::Failed => "until it failed",
         };
         write!(f, "{}", Bytes(self.bytes))?;
-        if !self.attempts.is_empty() {
-            write!(f, " by {}", self.strategy())?;
+        if let Some(strategy) = self.strategy()
+            && !self.attempts.is_empty()
+        {
+            write!(f, " by {strategy}")?;
         }
         write!(f, ", {ended}")?;
         for attempt in &self.attempts {

@@ -10,6 +10,10 @@ use crate::fd_info::{FdInfo, FileSystem, Kind};
 use crate::sys::Errno;
 use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe, Tee};
 
+mod parse;
+
+pub use parse::ParseStrategyError;
+
 /// A way to move bytes from one descriptor to another, by a few system calls.
 ///
 /// The strategies that the plan chooses give the same bytes, counts, cursors and errors. They
@@ -30,8 +34,8 @@ use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe, T
 /// assert!(report.is_err(), "neither end is a pipe");
 ///
 /// let report = Transfer::new(&source, &sink).strategy(Strategy::Buffered).run()?;
-/// assert_eq!(report.strategy(), Strategy::Buffered);
-/// assert_eq!(report.strategy().to_string(), "buffered");
+/// assert_eq!(report.strategy(), Some(Strategy::Buffered));
+/// assert_eq!(Strategy::Buffered.to_string(), "buffered");
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +69,7 @@ pub enum Strategy {
 /// The properties of a strategy that do not depend on the endpoints.
 #[allow(clippy::struct_excessive_bools, reason = "independent properties")]
 pub(crate) struct Facts {
-    /// The name that `Display` prints.
+    /// The name that [`Strategy::name`] returns.
     pub(crate) name: &'static str,
     /// The name of its system call in section 2 of the manual.
     pub(crate) call: &'static str,
@@ -109,6 +113,28 @@ impl Strategy {
         SplicePipe,
         Buffered,
     ];
+
+    /// Returns every strategy: those for one sink, and [`Tee`](Self::Tee).
+    fn all() -> impl Iterator<Item = Self> {
+        Self::PAIRWISE.into_iter().chain([Tee])
+    }
+
+    /// Returns the name of the strategy, which `Display` prints and
+    /// [`FromStr`](std::str::FromStr) parses.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::Strategy;
+    ///
+    /// const NAME: &str = Strategy::CopyFileRange.name();
+    /// assert_eq!(NAME, "copy_file_range");
+    /// assert_eq!(NAME.parse(), Ok(Strategy::CopyFileRange));
+    /// ```
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.facts().name
+    }
 
     /// Returns the properties of the strategy.
     #[inline]
@@ -225,6 +251,6 @@ impl Strategy {
 
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.facts().name)
+        f.pad(self.name())
     }
 }

@@ -325,7 +325,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// let zeros = std::fs::File::open("/dev/zero")?;
     /// let sink = std::fs::File::create("/dev/null")?;
     /// let transfer = Transfer::new(&zeros, &sink).limit(1 << 20).strategy(Strategy::Sendfile);
-    /// assert_eq!(transfer.run()?.strategy(), Strategy::Sendfile);
+    /// assert_eq!(transfer.run()?.strategy(), Some(Strategy::Sendfile));
     ///
     /// let transfer = Transfer::new(&zeros, &sink).strategy(Strategy::Reflink);
     /// assert!(transfer.run().unwrap_err().is_unsuitable(), "/dev/zero has no blocks");
@@ -378,7 +378,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     ///
     /// The transfer waits with `poll(2)` for descriptors in non-blocking mode, and repeats
     /// interrupted calls. A socket whose own `SO_RCVTIMEO` or `SO_SNDTIMEO` expires ends the
-    /// transfer with an error of kind [`WouldBlock`](std::io::ErrorKind::WouldBlock).
+    /// transfer with an error that [`is_timed_out`](crate::Error::is_timed_out).
     ///
     /// The transfer ends with [`Ended::Eof`] when a read of the source returns 0. An empty message
     /// of a datagram socket looks the same: it ends the transfer and is not passed on. A second

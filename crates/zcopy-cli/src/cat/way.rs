@@ -150,7 +150,7 @@ fn rewritten<R: Filter>(
 fn told(outcome: zcopy::Result<Report>, name: &OsStr, explains: bool) -> zcopy::Result<()> {
     if explains {
         let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
-        explain(name, report);
+        explain(name, &format_args!("{report:#}"));
     }
     outcome.map(|_| ())
 }

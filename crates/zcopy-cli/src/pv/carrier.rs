@@ -194,7 +194,7 @@ impl<'a> Carrier<'a> {
         };
         match error.side() {
             Side::Sink => {
-                if error.kind() == io::ErrorKind::BrokenPipe {
+                if error.io_error_kind() == io::ErrorKind::BrokenPipe {
                     self.status.add(Status::TRANSFER);
                     self.is_unread = true;
                 } else {
@@ -308,7 +308,7 @@ impl<'a> Carrier<'a> {
         let outcome = transfer.run();
         if settings.explains {
             let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
-            self.say(name, &report.to_string());
+            self.say(name, &format!("{report:#}"));
         }
         outcome
     }

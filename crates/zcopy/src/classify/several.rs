@@ -10,7 +10,6 @@ use crate::plan::{self, Plan};
 use crate::preflight;
 use crate::report::{Ended, Report, SinkReport};
 use crate::side::Side;
-use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel};
 
 /// The reason why a transfer to several sinks did not begin.
@@ -31,12 +30,11 @@ impl From<RunError> for Unprepared {
 impl Unprepared {
     /// Returns the error for the caller. Its report has one entry for each of `n_sinks` sinks.
     pub(crate) fn into_error(self, n_sinks: usize) -> Error {
-        let strategy = Strategy::Buffered;
-        let mut report = Report::of_nothing(Ended::Failed, strategy);
+        let mut report = Report::of_nothing(Ended::Failed, None);
         let sinks = (0..n_sinks).map(|index| SinkReport {
             index,
             bytes: 0,
-            strategy,
+            strategy: None,
             cause: (self.sink == Some(index)).then_some(self.error.cause),
         });
         report.sinks = sinks.collect();

@@ -30,14 +30,15 @@ use crate::strategy::Strategy;
 /// assert_eq!((null.bytes(), full.bytes()), (5, 0));
 /// assert!(null.error().is_none());
 /// assert!(full.error().is_some_and(|error| error.kind() == ErrorKind::StorageFull));
-/// assert_eq!(full.strategy(), Strategy::Buffered);
+/// assert_eq!(full.strategy(), Some(Strategy::Buffered));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SinkReport {
     pub(crate) index: usize,
     pub(crate) bytes: u64,
-    pub(crate) strategy: Strategy,
+    /// `None` if there was no plan.
+    pub(crate) strategy: Option<Strategy>,
     pub(crate) cause: Option<Cause>,
 }
 
@@ -57,9 +58,10 @@ impl SinkReport {
     }
 
     /// Returns the strategy by which the sink received its last bytes: see
-    /// [`Plan::sink_candidates`](crate::Plan::sink_candidates).
+    /// [`Plan::sink_candidates`](crate::Plan::sink_candidates). `None` means that there was no
+    /// plan, because the input was [refused](crate::ErrorKind::Refused).
     #[must_use]
-    pub fn strategy(&self) -> Strategy {
+    pub fn strategy(&self) -> Option<Strategy> {
         self.strategy
     }
 
@@ -73,7 +75,10 @@ impl SinkReport {
 impl fmt::Display for SinkReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (number, bytes) = (self.index + 1, Bytes(self.bytes));
-        write!(f, "sink {number}: {bytes} by {}", self.strategy)?;
+        write!(f, "sink {number}: {bytes}")?;
+        if let Some(strategy) = self.strategy {
+            write!(f, " by {strategy}")?;
+        }
         match self.error() {
             Some(error) => write!(f, ", ended by: {error}"),
             None => Ok(()),

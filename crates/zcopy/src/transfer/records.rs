@@ -32,7 +32,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// let sink = std::fs::File::create("/dev/null")?;
     /// let report = Transfer::new(&reader, &sink).records(b'\n').run()?;
     /// assert_eq!((report.bytes(), report.records()), (13, 2));
-    /// assert_eq!(report.strategy(), Strategy::Buffered);
+    /// assert_eq!(report.strategy(), Some(Strategy::Buffered));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn records(mut self, delimiter: u8) -> Self {

@@ -151,7 +151,7 @@ impl<'a, Source, Sink> Transfer<'a, Source, Sink> {
     ///     .inspect(|bytes| seen += bytes.len() as u64)
     ///     .run()?;
     /// assert_eq!(seen, report.bytes());
-    /// assert_eq!(report.strategy(), Strategy::Buffered);
+    /// assert_eq!(report.strategy(), Some(Strategy::Buffered));
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn inspect(mut self, inspect: impl FnMut(&[u8]) + Send + 'a) -> Self {

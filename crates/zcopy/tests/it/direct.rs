@@ -46,7 +46,7 @@ fn a_direct_source_is_read_in_aligned_blocks() {
                     let n = limit.min(LEN as u64 - 4096);
                     assert_eq!((report.bytes(), report.ended()), (n, end), "{what}");
                     assert_eq!(seen, if strategy.is_none() { n } else { 0 }, "{what}");
-                    assert_eq!(report.strategy(), Strategy::Buffered);
+                    assert_eq!(report.strategy(), Some(Strategy::Buffered));
                     let expected = &bytes[4096..4096 + usize::try_from(n).unwrap()];
                     assert_same(&contents(&sink), expected, &what);
                     let at = if by_offset { 4096 } else { 4096 + n };

@@ -62,7 +62,10 @@ fn copy_replaces_a_longer_file_and_prints_the_report() {
     fs::write(dir.path().join("sink"), pattern(2 * LEN)).unwrap();
     copy.current_dir(&dir).args(["source", "sink"]);
     let report = successful(copy.output().unwrap());
-    assert!(report.starts_with(&format!("{LEN} bytes by ")), "{report}");
+    assert!(
+        report.starts_with(&format!("{LEN} bytes by ")),
+        "{report:#}"
+    );
     assert_same(&fs::read(dir.path().join("sink")).unwrap(), &bytes, "copy");
 }
 

@@ -161,5 +161,6 @@ fn unless_refused<const N: usize>(strategies: [Strategy; N]) -> [Strategy; N] {
 
 /// The strategy of each sink.
 fn strategies_of(sinks: &[zcopy::SinkReport]) -> Vec<Strategy> {
-    sinks.iter().map(zcopy::SinkReport::strategy).collect()
+    let planned = sinks.iter().map(|sink| sink.strategy().unwrap());
+    planned.collect()
 }

@@ -95,7 +95,7 @@ fn a_rate_limit_does_not_cut_packets_short() {
     for setup in allowed_setups() {
         let (source, bytes) = packets(&[1000; 3]);
         let (report, arrived) = transferred(setup, &source, |it| it.rate_limit(30_000));
-        assert_same(&arrived, &bytes, &format!("{setup:?}: {report}"));
+        assert_same(&arrived, &bytes, &format!("{setup:?}: {report:#}"));
         assert_eq!(report.ended(), Ended::Eof, "{setup:?}");
     }
 }
@@ -116,7 +116,7 @@ fn a_limit_loses_nothing_of_a_packet() {
             // The rest of the packet stays in the pipe.
             let rest = [report.undelivered(), &read_to_end(&source)].concat();
             assert_same(&rest, &bytes[limit as usize..], &what);
-            assert_eq!(report.undelivered(), b"", "{what}: {report}");
+            assert_eq!(report.undelivered(), b"", "{what}: {report:#}");
         }
     }
 }
@@ -142,7 +142,7 @@ fn packets_in_the_private_pipe_are_read_whole() {
     let direct = reopen(&sink, OFlags::WRONLY | OFlags::DIRECT);
     let transfer = Transfer::new(&source, &direct).buffer_size(1);
     let report = transfer.run().unwrap();
-    assert_same(&contents(&sink), &bytes, &report.to_string());
+    assert_same(&contents(&sink), &bytes, &format!("{report:#}"));
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_rate_limit_does_not_fail_a_counter() {
     ] {
         let source: OwnedFd = eventfd(7, EventfdFlags::empty()).unwrap();
         let (report, arrived) = transferred(setup, &source, |it| it.rate_limit(100).limit(8));
-        assert_eq!(arrived, 7_u64.to_ne_bytes(), "{setup:?}: {report}");
+        assert_eq!(arrived, 7_u64.to_ne_bytes(), "{setup:?}: {report:#}");
         let source: OwnedFd = eventfd(7, EventfdFlags::empty()).unwrap();
         let (report, arrived) = transferred(setup, &source, |it| it.limit(3));
         let all = [&arrived[..], report.undelivered()].concat();
@@ -192,7 +192,7 @@ fn a_limit_loses_nothing_of_a_kernel_message() {
     assert_eq!(
         (arrived.len(), all),
         (5, record[..len].to_vec()),
-        "{report}"
+        "{report:#}"
     );
 }
 
@@ -301,7 +301,7 @@ fn a_socket_of_messages_beside_a_pipe_receives_messages_that_it_accepts() {
                     let (sink, near) = (sink, near);
                     Transfer::new(&source, &sink).also_to(&near).run().unwrap()
                 });
-                assert_eq!(report.bytes(), bytes.len() as u64, "{from}: {report}");
+                assert_eq!(report.bytes(), bytes.len() as u64, "{from}: {report:#}");
             }
         }
     });

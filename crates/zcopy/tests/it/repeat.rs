@@ -106,10 +106,10 @@ fn every_sink_gets_exactly_the_beginning_of_every_pattern() {
                 let report = repeat(&pattern, limit, None, sink);
                 let by_tee = bytes_by(&report, Strategy::Tee);
                 if !kind.is_pipe() || limit <= 256 << 10 || is_refused(Strategy::Tee) {
-                    assert_eq!(by_tee, 0, "{kind:?}: {report}");
+                    assert_eq!(by_tee, 0, "{kind:?}: {report:#}");
                 } else if limit >= 2 * len + (512 << 10) {
                     // The warm-up phase is over, and so is the repetition in which it ended.
-                    assert!(by_tee > 0, "{kind:?}: {report}");
+                    assert!(by_tee > 0, "{kind:?}: {report:#}");
                 }
             }
         }
@@ -133,11 +133,11 @@ fn the_strategy_changes_nothing_else() {
                 }
                 let limit = LARGE.min(most_bytes_to(kind));
                 let report = repeat(&pattern, limit, Some(strategy), sink);
-                assert_eq!(report.strategy(), strategy);
+                assert_eq!(report.strategy(), Some(strategy));
                 assert_eq!(
                     bytes_by(&report, strategy),
                     limit,
-                    "{kind:?}, {len}: {report}"
+                    "{kind:?}, {len}: {report:#}"
                 );
             }
         }
@@ -151,7 +151,7 @@ fn a_pattern_that_no_pipe_holds_is_written() {
     let sink = Sink::new(SinkKind::Pipe).unwrap();
     assert_eq!(plan(&sink).strategy(), Strategy::Buffered);
     let report = repeat(&pattern, (16 << 20) + 100, None, sink);
-    assert_eq!(bytes_by(&report, Strategy::Tee), 0, "{report}");
+    assert_eq!(bytes_by(&report, Strategy::Tee), 0, "{report:#}");
 }
 
 /// If memory is fragmented, the private pipes may have fewer slots than the pattern needs. The

@@ -75,6 +75,6 @@ pub(crate) fn serves(strategy: Strategy, from: SourceKind, to: SinkKind) -> bool
 #[track_caller]
 pub(crate) fn assert_served(report: &Report, requested: Option<Strategy>, what: &str) {
     if let Some(requested) = requested {
-        assert_eq!(report.strategy(), requested, "{what}\n{report}");
+        assert_eq!(report.strategy(), Some(requested), "{what}\n{report:#}");
     }
 }

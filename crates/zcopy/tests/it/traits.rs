@@ -1,22 +1,152 @@
 //! The traits of reports and errors: `Debug`, `Send`, `Sync`, and the conversion to `io::Error`.
 
-use zcopy::{Strategy, Transfer};
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::time::Duration;
 
-use crate::endpoints::{full, pipe};
+use zcopy::{Ended, ErrorKind, FilterTransfer, Filtered, Input, Side, Strategy, Transfer};
+
+use crate::endpoints::{full, null, pipe};
 use crate::files::write_all;
+
+/// Returns the error of 5 bytes that a full disk does not accept.
+fn full_disk_error() -> zcopy::Error {
+    let (source, writer) = pipe();
+    assert!(write_all(&writer, b"hello"));
+    zcopy::copy(&source, &full()).unwrap_err()
+}
 
 /// Errors keep their kind and their details when they are converted to `io::Error`.
 #[test]
 fn an_error_survives_being_an_io_error() {
-    let (source, writer) = pipe();
-    assert!(write_all(&writer, b"hello"));
-    let full = full();
-    let error = zcopy::copy(&source, &full).unwrap_err();
-    assert_eq!(error.report().strategy(), Strategy::Buffered);
+    let error = full_disk_error();
+    assert_eq!(error.report().strategy(), Some(Strategy::Buffered));
     let error = std::io::Error::from(error);
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
     let inner = error.get_ref().unwrap().downcast_ref::<zcopy::Error>();
     assert_eq!(inner.unwrap().undelivered(), b"hello");
+    let error = error.downcast::<zcopy::Error>().unwrap();
+    assert_eq!(
+        (error.kind(), error.raw_os_error()),
+        (ErrorKind::CallFailed, Some(28))
+    );
+    assert_eq!(error.report().ended(), Ended::Failed);
+    assert_eq!(error.into_undelivered(), b"hello");
+}
+
+/// Programs print the text of an error, or the texts of its chain.
+#[test]
+fn an_error_prints_its_cause_once_before_and_after_it_becomes_an_io_error() {
+    const TEXT: &str = "write to the sink failed after 0 bytes";
+    const CAUSE: &str = "No space left on device (os error 28)";
+    let whole = format!("{TEXT}: {CAUSE}");
+
+    assert_eq!(full_disk_error().to_string(), TEXT);
+    assert_eq!(
+        format!("{:#}", anyhow::Error::new(full_disk_error())),
+        whole
+    );
+
+    let error = std::io::Error::from(full_disk_error());
+    assert_eq!(error.to_string(), whole);
+    assert_eq!(format!("{:#}", anyhow::Error::new(error)), whole);
+
+    let error = std::io::Error::from(full_disk_error());
+    let error = error.downcast::<zcopy::Error>().unwrap();
+    assert_eq!(format!("{error:#}"), whole);
+    assert_eq!(format!("{:#}", anyhow::Error::new(error)), whole);
+}
+
+/// A pipe, a stream, and datagrams, whose second error is another one.
+#[test]
+fn a_peer_that_has_gone_is_told_from_a_full_disk() {
+    let zeros = File::open("/dev/zero").unwrap();
+    let (reader, writer) = pipe();
+    drop(reader);
+    let (stream, peer) = UnixStream::pair().unwrap();
+    drop(peer);
+    let (datagrams, peer) = UnixDatagram::pair().unwrap();
+    drop(peer);
+    let gone: [(&dyn AsFd, &str); 4] = [
+        (&writer, "pipe"),
+        (&stream, "stream"),
+        (&datagrams, "datagrams"),
+        (&datagrams, "datagrams again"),
+    ];
+    for (sink, what) in gone {
+        let error = Transfer::new(&zeros, sink).limit(100).run().unwrap_err();
+        assert!(
+            error.is_disconnected() && !error.is_timed_out(),
+            "{what}: {error:#}"
+        );
+        assert_eq!(error.side(), Side::Sink, "{what}");
+    }
+    assert!(!full_disk_error().is_disconnected());
+}
+
+#[test]
+fn the_time_out_of_a_socket_is_told_from_a_peer_that_has_gone() {
+    let (source, _peer) = UnixStream::pair().unwrap();
+    source
+        .set_read_timeout(Some(Duration::from_millis(1)))
+        .unwrap();
+    let error = zcopy::copy(&source, &null()).unwrap_err();
+    assert!(
+        error.is_timed_out() && !error.is_disconnected(),
+        "{error:#}"
+    );
+    assert_eq!(error.io_error_kind(), std::io::ErrorKind::WouldBlock);
+}
+
+#[test]
+fn each_kind_of_error_has_its_cause() {
+    let directory = File::open("/").unwrap();
+    let (null, zeros) = (null(), File::open("/dev/zero").unwrap());
+    let refused = zcopy::copy(&directory, &null).unwrap_err();
+    let unsuitable = Transfer::new(&zeros, &null)
+        .strategy(Strategy::Reflink)
+        .run();
+    let mut filter = FilterTransfer::new(&null, |_: Input<'_>, _: &mut [u8]| Filtered::NEED_MORE);
+    let version = File::open("/proc/version").unwrap();
+    filter.run(&version).unwrap();
+    for (error, kind) in [
+        (refused, ErrorKind::Refused),
+        (unsuitable.unwrap_err(), ErrorKind::Unsuitable),
+        (full_disk_error(), ErrorKind::CallFailed),
+        (filter.finish().unwrap_err(), ErrorKind::FilterFailed),
+    ] {
+        assert_eq!(error.kind(), kind, "{error:#}");
+        assert_eq!(error.is_refused(), kind == ErrorKind::Refused);
+        assert_eq!(error.is_unsuitable(), kind == ErrorKind::Unsuitable);
+    }
+}
+
+/// For one sink and for several. A limit of 0 leaves a plan, and nothing to try.
+#[test]
+fn a_report_names_no_strategy_if_the_input_was_refused() {
+    let (directory, zeros, null) = (File::open("/").unwrap(), File::open("/dev/zero"), null());
+    let zeros = zeros.unwrap();
+    let error = zcopy::copy(&directory, &null).unwrap_err();
+    assert_eq!(error.report().strategy(), None);
+    let unsuitable = Transfer::new(&zeros, &null).strategy(Strategy::Reflink);
+    assert_eq!(unsuitable.run().unwrap_err().report().strategy(), None);
+
+    let several = Transfer::new(&zeros, &null).also_to(&directory);
+    let error = several.run().unwrap_err();
+    assert_eq!(error.report().strategy(), None);
+    let sinks = error.report().sinks();
+    assert_eq!(sinks.len(), 2);
+    assert!(sinks.iter().all(|sink| sink.strategy().is_none()));
+    let text = format!("{:#}", error.report());
+    assert!(
+        text.ends_with("\nsink 2: 0 bytes, ended by: Is a directory (os error 21)"),
+        "{text}"
+    );
+
+    let nothing = Transfer::new(&zeros, &null).limit(0);
+    let planned = nothing.plan().unwrap().strategy();
+    assert_eq!(nothing.run().unwrap().strategy(), Some(planned));
 }
 
 /// Undelivered bytes may be long and private.

@@ -323,7 +323,7 @@ impl<'a> Copier<'a> {
 
     fn explain(&self, entry: &Entry, report: &Report) {
         if self.settings.explains {
-            self.face.remark(&entry.path(), &report.to_string());
+            self.face.remark(&entry.path(), &format!("{report:#}"));
         }
     }
 }

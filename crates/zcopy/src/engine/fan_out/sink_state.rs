@@ -249,7 +249,7 @@ impl<'a> SinkState<'a> {
         SinkReport {
             index,
             bytes: self.delivered,
-            strategy: self.strategy(),
+            strategy: Some(self.strategy()),
             cause: self.failed_with,
         }
     }

@@ -117,7 +117,7 @@ fn moves_from(from: SourceType, fs: Fs, dir: &Path) {
                 }
                 let report = transfer
                     .run()
-                    .unwrap_or_else(|error| panic!("{what}: {error:#}\n{}", error.report()));
+                    .unwrap_or_else(|error| panic!("{what}: {error:#}\n{:#}", error.report()));
                 let found = (report.bytes(), report.ended());
                 assert_eq!(found, (len as u64, Ended::Eof), "{what}");
                 let expected = match len {
@@ -211,7 +211,10 @@ fn transfers_to_one_direct_sink_continue_where_the_last_one_ended() {
             for limit in [1, 4095, 4096, 3000, 50_000, u64::MAX] {
                 let transfer = Transfer::new(&source, &sink).limit(limit);
                 transfer.run().unwrap_or_else(|error| {
-                    panic!("{fs:?}, {appends}, {limit}: {error:#}\n{}", error.report())
+                    panic!(
+                        "{fs:?}, {appends}, {limit}: {error:#}\n{:#}",
+                        error.report()
+                    )
                 });
                 assert_eq!(cursor(&sink), cursor(&source), "{fs:?}, {appends}");
             }
@@ -243,7 +246,7 @@ fn a_direct_block_device_takes_any_length_at_any_offset() {
                 let transfer = Transfer::new(&source, &sink).sync_data(SyncData::EachStep);
                 let report = transfer
                     .run()
-                    .unwrap_or_else(|error| panic!("{what}: {error:#}\n{}", error.report()));
+                    .unwrap_or_else(|error| panic!("{what}: {error:#}\n{:#}", error.report()));
                 assert_eq!(report.bytes(), len as u64, "{what}");
                 assert_eq!(cursor(&sink), (offset + len) as u64, "{what}");
                 let mut found = vec![0; old.len()];
@@ -269,7 +272,11 @@ fn bytes_that_a_full_direct_device_does_not_take_are_handed_back() {
         let error = Transfer::new(&source, &sink).run().unwrap_err();
         let what = format!("room for {room}: {error:#}");
         assert_eq!(error.side(), Side::Sink, "{what}");
-        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{what}");
+        assert_eq!(
+            error.io_error_kind(),
+            std::io::ErrorKind::StorageFull,
+            "{what}"
+        );
         assert_eq!(error.bytes(), room, "{what}");
         assert_eq!(cursor(&sink), DEVICE_LEN, "{what}");
         let n = usize::try_from(room).unwrap();
@@ -368,7 +375,7 @@ fn several_direct_sinks_take_any_length() {
             let transfer = Transfer::new(&source, &one).also_to(&other);
             let report = transfer
                 .run()
-                .unwrap_or_else(|error| panic!("{what}: {error:#}\n{}", error.report()));
+                .unwrap_or_else(|error| panic!("{what}: {error:#}\n{:#}", error.report()));
             assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
             assert_same(&contents(&plain[0]), &bytes, &what);
             assert_same(&contents(&plain[1])[3..], &bytes, &what);

@@ -70,7 +70,7 @@ fn a_break_after_any_step_leaves_everything_accounted_for() {
                     transfer
                 };
                 let report = transfer.run().unwrap();
-                let what = format!("{what}\n{report}");
+                let what = format!("{what}\n{report:#}");
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");
                 assert!(seen.is_sorted() && seen.len() == steps, "{what}");
                 assert_eq!(seen.last(), Some(&report.bytes()), "{what}");
@@ -114,9 +114,12 @@ fn each_failure_is_decided_for_itself() {
             })
             .run()
             .unwrap_err();
-        let what = format!("{from:?}: {error:#}\n{}", error.report());
+        let what = format!("{from:?}: {error:#}\n{:#}", error.report());
         assert_eq!(error.side(), Side::Sink, "{what}");
-        assert_eq!((error.kind(), error.bytes()), (ErrorKind::StorageFull, 0));
+        assert_eq!(
+            (error.io_error_kind(), error.bytes()),
+            (ErrorKind::StorageFull, 0)
+        );
         let expected = [
             (0, 0, ErrorKind::BrokenPipe),
             (2, 0, ErrorKind::StorageFull),
@@ -145,8 +148,8 @@ fn inspect_has_seen_the_bytes_counted_when_a_sink_fails() {
             Ok(report) => report,
             Err(error) => error.report(),
         };
-        assert_eq!(report.bytes(), expected as u64, "{report}");
-        assert!(report.sinks()[0].bytes() > 0, "{report}");
+        assert_eq!(report.bytes(), expected as u64, "{report:#}");
+        assert!(report.sinks()[0].bytes() > 0, "{report:#}");
         assert_same(&seen, &bytes[..expected], "inspected");
     }
 }
@@ -187,7 +190,7 @@ fn a_watched_reader_that_closes_ends_the_wait_for_its_sink() {
                 Some(strategy) => transfer.strategy(strategy).run().unwrap(),
                 None => transfer.run().unwrap(),
             };
-            let what = format!("{from:?}, {strategy:?}\n{report}");
+            let what = format!("{from:?}, {strategy:?}\n{report:#}");
             assert_eq!(
                 (report.bytes(), report.ended()),
                 (200_000, Ended::Eof),
@@ -216,7 +219,7 @@ fn the_same_file_named_several_times_holds_the_bytes_once() {
         assert_eq!(
             strategies_of(report.sinks()),
             expected,
-            "{from:?}\n{report}"
+            "{from:?}\n{report:#}"
         );
         assert_same(&contents(&sink), &bytes, &format!("{from:?}"));
     }
@@ -260,8 +263,8 @@ fn no_more_pipes_are_open_than_there_are_sinks() {
                 .unwrap();
             assert_eq!(
                 report.strategy(),
-                first_allowed(&[Strategy::Tee]),
-                "{report}"
+                Some(first_allowed(&[Strategy::Tee])),
+                "{report:#}"
             );
             // Each sink but the one that consumes the bytes has a pipe, and one pipe holds the
             // bytes of the source.

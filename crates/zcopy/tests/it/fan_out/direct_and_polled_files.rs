@@ -38,7 +38,7 @@ fn a_direct_sink_gets_aligned_memory_at_every_position() {
             .also_to(&sinks[2])
             .run()
             .unwrap_or_else(|error| panic!("direct at {direct_index}: {error:#}"));
-        assert_eq!(report.strategy(), Strategy::Buffered);
+        assert_eq!(report.strategy(), Some(Strategy::Buffered));
         for file in &files {
             assert_same(&contents(file), &bytes, "each has everything");
         }

@@ -186,8 +186,8 @@ fn assert_arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks
         Some(_) => Ended::Limit,
         None => Ended::Eof,
     };
-    assert_eq!(report.bytes(), n_bytes, "{what}: {report}");
-    assert_eq!(report.ended(), ended, "{what}: {report}");
+    assert_eq!(report.bytes(), n_bytes, "{what}: {report:#}");
+    assert_eq!(report.ended(), ended, "{what}: {report:#}");
     assert_eq!(report.undelivered(), b"", "{what}");
     // `/dev/full` fails at the first byte.
     let survives = |kind| kind != Kind::Full || n_bytes == 0;
@@ -204,8 +204,8 @@ fn assert_arrives_everywhere(from: SourceKind, kinds: &[Kind], len: usize, ticks
             assert_eq!(sink.bytes(), 0, "{what}");
             continue;
         }
-        assert!(sink.error().is_none(), "{what}: {report}");
-        assert_eq!(sink.bytes(), n_bytes, "{what}: {report}");
+        assert!(sink.error().is_none(), "{what}: {report:#}");
+        assert_eq!(sink.bytes(), n_bytes, "{what}: {report:#}");
         if let Some(arrived) = test_sink.into_bytes(n_bytes) {
             assert_same(&arrived, &bytes, &what);
         }
@@ -245,5 +245,5 @@ fn assert_strategies(
     if is_refused(needed) && (report.bytes() > 0 || is_all_buffered) {
         expected.fill(Strategy::Buffered);
     }
-    assert_eq!(found, expected, "{what}: {report}");
+    assert_eq!(found, expected, "{what}: {report:#}");
 }

@@ -47,9 +47,9 @@ fn assert_arrives(
 ) -> Vec<Strategy> {
     let fds: Vec<_> = test_sinks.iter().map(TestSink::fd).collect();
     let report = to_all(&source.fd, &fds).grow_pipes(false).run().unwrap();
-    assert_eq!(report.bytes(), bytes.len() as u64, "{what}: {report}");
+    assert_eq!(report.bytes(), bytes.len() as u64, "{what}: {report:#}");
     for (test_sink, sink) in test_sinks.into_iter().zip(report.sinks()) {
-        assert_eq!(sink.bytes(), bytes.len() as u64, "{what}: {report}");
+        assert_eq!(sink.bytes(), bytes.len() as u64, "{what}: {report:#}");
         if let Some(arrived) = test_sink.into_bytes(sink.bytes()) {
             assert_same(&arrived, bytes, what);
         }
@@ -198,12 +198,12 @@ fn a_pipe_that_is_named_several_times_gets_every_byte_as_often() {
             .iter()
             .map(zcopy::SinkReport::bytes)
             .collect();
-        assert_eq!(lengths, [LEN as u64; 3], "{from:?}: {report}");
+        assert_eq!(lengths, [LEN as u64; 3], "{from:?}: {report:#}");
         let strategies = unless_refused([Strategy::Tee, Strategy::Tee, Strategy::Splice]);
         assert_eq!(
             strategies_of(report.sinks()),
             strategies,
-            "{from:?}: {report}"
+            "{from:?}: {report:#}"
         );
         let arrived = sink.into_bytes(LEN as u64).unwrap();
         assert!(

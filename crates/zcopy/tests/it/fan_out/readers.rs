@@ -189,7 +189,7 @@ fn an_observer_ends_the_wait_for_a_full_sink() {
             assert!(feeder.join().unwrap().is_err());
             let arrived = read_to_end(&reader).len() as u64;
             assert!(arrived > 0);
-            assert_eq!(report.sinks()[0].bytes(), arrived, "{report}");
+            assert_eq!(report.sinks()[0].bytes(), arrived, "{report:#}");
         }
     }
 }

@@ -93,7 +93,11 @@ fn a_sink_that_fails_leaves_the_cursor_behind_the_bytes_consumed() {
                 .run(&source.fd)
                 .unwrap_err();
             assert_eq!(error.side(), zcopy::Side::Sink, "{what}");
-            assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{what}");
+            assert_eq!(
+                error.io_error_kind(),
+                std::io::ErrorKind::StorageFull,
+                "{what}"
+            );
             let arrived = if *name == "tmpfs" {
                 contents(sink)
             } else {
@@ -123,7 +127,7 @@ fn a_reader_that_closes_leaves_the_cursor_behind_the_bytes_consumed() {
         let error = FilterTransfer::new(&sink, toggle)
             .run(&source.fd)
             .unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
+        assert_eq!(error.io_error_kind(), std::io::ErrorKind::BrokenPipe);
         let expected = toggled(&bytes);
         assert_same(&reader.join().unwrap(), &expected[..n], "the start");
         let consumed = usize::try_from(cursor(&source.fd)).unwrap();

@@ -101,7 +101,7 @@ fn the_socket_s_own_time_out_ends_the_transfer() {
     let sink = crate::files::file(b"");
     let error = FilterTransfer::new(&sink, toggle).run(&source).unwrap_err();
     assert_eq!(error.side(), Side::Source);
-    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    assert_eq!(error.io_error_kind(), std::io::ErrorKind::WouldBlock);
 
     let (reader, sink) = tcp();
     set_socket_timeout(&sink, Timeout::Send, soon).unwrap();
@@ -111,7 +111,7 @@ fn the_socket_s_own_time_out_ends_the_transfer() {
         .run(&source.fd)
         .unwrap_err();
     assert_eq!(error.side(), Side::Sink);
-    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    assert_eq!(error.io_error_kind(), std::io::ErrorKind::WouldBlock);
     drop(sink);
     assert_eq!(read_to_end(&reader).len() as u64, error.bytes());
     let consumed = crate::files::cursor(&source.fd);

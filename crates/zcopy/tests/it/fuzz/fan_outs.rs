@@ -227,7 +227,7 @@ impl Case {
             Ok(report) => (report, None),
             Err(error) => (error.report().clone(), Some(error)),
         };
-        let case = format!("{self:?}\n{report}\n{failed:?}");
+        let case = format!("{self:?}\n{report:#}\n{failed:?}");
         let left = read_to_end(&source);
         if let Some(feeding) = feeding {
             feeding.join().unwrap();

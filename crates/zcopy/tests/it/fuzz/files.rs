@@ -254,7 +254,7 @@ impl Case {
                     Ended::Limit => report.bytes() == limit,
                     ended => ended == Ended::Eof,
                 };
-                assert!(ended, "{case}: {report}");
+                assert!(ended, "{case}: {report:#}");
                 report
             }
             Err(error) => {

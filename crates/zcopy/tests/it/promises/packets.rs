@@ -80,7 +80,7 @@ fn assert_stream(
     let report = configure(transfer).run().unwrap();
     drop(pipes);
     writer.join().unwrap();
-    let what = format!("{what}, packets from byte {n_stream} on: {report}");
+    let what = format!("{what}, packets from byte {n_stream} on: {report:#}");
     for reader in readers {
         assert_same(&reader.join().unwrap(), &bytes, &what);
     }
@@ -98,7 +98,7 @@ fn one_pipe_receives_a_stream() {
             let mut attempts = report.attempts().iter();
             assert!(
                 attempts.all(|it| it.strategy() == Strategy::Buffered || it.error().is_some()),
-                "{report}"
+                "{report:#}"
             );
             assert("grown pipes", &|transfer| transfer.grow_pipes(true));
             assert("a small buffer", &|transfer| transfer.buffer_size(70_000));
@@ -167,7 +167,7 @@ fn no_read_divides_a_packet_behind_a_stream() {
                 }
                 let report = transfer.run().unwrap();
                 drop(sink);
-                let what = format!("packets from byte {n_stream} on, {buffer_size:?}: {report}");
+                let what = format!("packets from byte {n_stream} on, {buffer_size:?}: {report:#}");
                 assert_same(&reader.join().unwrap(), &bytes, &what);
             };
             assert(&[], None);
@@ -201,8 +201,8 @@ fn no_read_of_a_pipe_that_grew_divides_a_packet() {
                 }
             });
             let report = transfer.run().unwrap();
-            assert_eq!(report.grown_source(), Some(1 << 20), "{report}");
-            assert_same(&contents(&sink), &bytes, &format!("{n_stream}: {report}"));
+            assert_eq!(report.grown_source(), Some(1 << 20), "{report:#}");
+            assert_same(&contents(&sink), &bytes, &format!("{n_stream}: {report:#}"));
         }
     });
 }
@@ -228,7 +228,7 @@ fn a_packet_before_the_last_byte_of_a_full_pipe_is_not_passed_on() {
             let transfer = Transfer::new(&source, &sink).buffer_size(64 << 10);
             let report = transfer.run().unwrap();
             drop(sink);
-            let what = format!("{n_pieces}: {report}");
+            let what = format!("{n_pieces}: {report:#}");
             assert_same(&reader.join().unwrap(), &bytes, &what);
         }
     });

@@ -123,10 +123,10 @@ fn assert_steps(transfer: Transfer<'_>, strategy: Option<Strategy>, most: u64) {
         ControlFlow::Continue(())
     });
     let report = observed.run().unwrap();
-    assert!(report.bytes() > 2 * most, "{report}");
+    assert!(report.bytes() > 2 * most, "{report:#}");
     assert!(
         longest_step <= most,
-        "{longest_step} bytes in one step\n{report}"
+        "{longest_step} bytes in one step\n{report:#}"
     );
     assert_eq!(before, report.bytes(), "the last step is observed too");
 }
@@ -208,7 +208,7 @@ fn promise_6_a_rate_limit_holds_to_the_byte_and_between_short_steps() {
         .run()
         .unwrap();
     assert_eq!((report.bytes(), report.ended()), (200_000, Ended::Eof));
-    assert_eq!(report.strategy(), report.attempts()[0].strategy());
+    assert_eq!(report.strategy(), Some(report.attempts()[0].strategy()));
     assert!(
         longest_step <= 100_000,
         "a burst is a tenth of a second's worth"

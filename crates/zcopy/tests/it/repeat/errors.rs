@@ -50,9 +50,12 @@ fn a_requested_strategy_that_cannot_serve_the_sink_is_unsuitable() {
 fn a_full_device_takes_nothing() {
     let full = full();
     let error = Repeat::new("y\n").run(&full).unwrap_err();
-    assert_eq!((error.kind(), error.bytes()), (ErrorKind::StorageFull, 0));
+    assert_eq!(
+        (error.io_error_kind(), error.bytes()),
+        (ErrorKind::StorageFull, 0)
+    );
     assert_eq!(error.side(), Side::Sink);
-    assert_eq!(error.report().strategy(), Strategy::Buffered);
+    assert_eq!(error.report().strategy(), Some(Strategy::Buffered));
 }
 
 #[test]
@@ -65,7 +68,7 @@ fn a_full_disk_loses_no_count() {
         let pattern = pattern(4097);
         let repeat = Repeat::new(&pattern).maybe_strategy(strategy);
         let error = repeat.run(&sink).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        assert_eq!(error.io_error_kind(), ErrorKind::StorageFull);
         let arrived = contents(&sink);
         assert_eq!(error.bytes(), arrived.len() as u64, "{strategy:?}");
         assert!(error.bytes() > 900_000);
@@ -86,7 +89,7 @@ fn a_reader_that_closes_ends_the_repetition_and_the_count_covers_what_it_read() 
             let repeat = Repeat::new("abc").maybe_strategy(strategy);
             let error = repeat.run(&writer).unwrap_err();
             assert_eq!(
-                (error.kind(), error.side()),
+                (error.io_error_kind(), error.side()),
                 (ErrorKind::BrokenPipe, Side::Sink)
             );
             let start = reader.join().unwrap();

@@ -196,7 +196,11 @@ fn a_socket_that_times_out_is_an_error_and_not_a_wait_for_ever() {
             let error = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop);
             let error = error.expect_err(&what);
             assert_eq!(error.side(), side, "{what}: {error:#}");
-            assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{what}");
+            assert_eq!(
+                error.io_error_kind(),
+                std::io::ErrorKind::WouldBlock,
+                "{what}"
+            );
             let took = kernel.elapsed();
             assert!(took >= millis(20) && took < millis(50), "{what}: {took:?}");
         }
@@ -353,7 +357,7 @@ fn a_fan_out_sleeps_for_an_empty_pipe_where_tee_is_forbidden() {
                 };
                 let ends = (&source, &sinks[..]);
                 let report = fan_out(&kernel, ends, options, OnSinkError::Stop).unwrap();
-                let what = format!("{errno}, {n_sinks}, {is_pipe}: {report}");
+                let what = format!("{errno}, {n_sinks}, {is_pipe}: {report:#}");
                 assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
                 assert_eq!(kernel.state.borrow().n_sleeps, 0, "{what}");
                 let n_calls = kernel.state.borrow().log.len();

@@ -205,7 +205,7 @@ fn arrives(
     filter.lost += lost.len();
     let by_attempts = report.attempts().iter().map(crate::Attempt::bytes);
     prop_assert_eq!(by_attempts.sum::<u64>(), report.bytes());
-    prop_assert_eq!(report.strategy(), Strategy::Buffered);
+    prop_assert_eq!(report.strategy(), Some(Strategy::Buffered));
     prop_assert_eq!(report.ended() == Ended::Eof, result.is_ok());
     Ok(())
 }
@@ -276,7 +276,9 @@ fn is_true(
     prop_assert!(!error.is_refused() && !error.is_unsuitable());
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let is_true = match (errno, error.side()) {
-        (None, Side::Neither) => error.call().is_none() && error.kind() == ErrorKind::Other,
+        (None, Side::Neither) => {
+            error.call().is_none() && error.io_error_kind() == ErrorKind::Other
+        }
         (None, _) => state.log.contains(&(Call::Write, Ok(0))),
         (Some(Errno::INTR), _) => false,
         (Some(Errno::AGAIN), Side::Source) => source.is_some_and(|end| end.timeout.is_some()),

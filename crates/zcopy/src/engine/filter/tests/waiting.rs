@@ -135,7 +135,7 @@ fn a_socket_s_own_time_out_ends_it_and_it_can_go_on() {
     let mut n_failed = 0;
     while let Err(error) = run(&kernel, (&source, &sink), &mut twice, &mut state) {
         assert_eq!(error.side(), Side::Source);
-        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(error.io_error_kind(), std::io::ErrorKind::WouldBlock);
         n_failed += 1;
         assert!(n_failed < 20);
     }
@@ -152,7 +152,7 @@ fn a_socket_s_own_time_out_ends_it_and_it_can_go_on() {
     let source = kernel.source(Object::file(&patterned(200_000)), OFlags::empty());
     let error = run(&kernel, (&source, &sink), &mut Maker::Same, &mut state).unwrap_err();
     assert_eq!(error.side(), Side::Sink);
-    assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    assert_eq!(error.io_error_kind(), std::io::ErrorKind::WouldBlock);
     let n = error.bytes() as usize;
     assert!(kernel.contents(&sink) == patterned(n));
     let cursor = kernel.cursor(&source) as usize;

@@ -95,7 +95,7 @@ fn every_read_of_a_source_with_a_bad_block_is_counted() {
     let calls = report.attempts().iter().map(crate::Attempt::calls);
     let made = kernel.state.borrow();
     let made = made.log.iter().filter(|(call, _)| call.moves_bytes());
-    assert_eq!(calls.sum::<u64>(), made.count() as u64, "{report}");
+    assert_eq!(calls.sum::<u64>(), made.count() as u64, "{report:#}");
 }
 
 #[test]

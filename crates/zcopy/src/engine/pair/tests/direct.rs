@@ -174,7 +174,7 @@ fn a_write_of_nothing_to_an_appending_sink_moves_no_cursor() {
     kernel.inject(Call::Write, &[Injection::ReturnsZero]);
     let error = transfer(&kernel, (&source, &sink), buffered()).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
-    assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
+    assert_eq!(error.io_error_kind(), std::io::ErrorKind::WriteZero);
     assert_eq!(kernel.cursor(&sink), 5);
     assert!(kernel.contents(&sink) == held);
 }

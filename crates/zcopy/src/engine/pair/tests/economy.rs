@@ -186,7 +186,7 @@ fn the_end_of_a_spliced_stream_costs_one_read_more() {
             ..Options::default()
         };
         let report = transfer(&kernel, (&source, &sink), options).unwrap();
-        assert_eq!(report.strategy(), Strategy::SplicePipe);
+        assert_eq!(report.strategy(), Some(Strategy::SplicePipe));
         let log = kernel.state.borrow().log.clone();
         let moves = [Call::Read, Call::Write, Call::Splice];
         let moves = log.iter().filter(|(call, _)| moves.contains(call));

@@ -307,7 +307,10 @@ fn where_the_source_cannot_be_opened_again_holes_are_found_by_looking_at_the_byt
         let hole = if is_requested { 0 } else { 20 * BLOCK as u64 };
         assert_eq!(report.bytes(), bytes.len() as u64);
         assert_eq!(report.hole_bytes(), hole, "{strategy:?}");
-        assert_eq!(report.strategy(), strategy.unwrap_or(Strategy::Buffered));
+        assert_eq!(
+            report.strategy(),
+            Some(strategy.unwrap_or(Strategy::Buffered))
+        );
         assert!(kernel.contents(&sink) == bytes, "{strategy:?}");
     }
 }

@@ -76,7 +76,7 @@ fn a_socket_that_times_out_is_an_error_not_a_spin() {
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
         assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
-        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(error.io_error_kind(), std::io::ErrorKind::WouldBlock);
 
         let kernel = SimKernel::default();
         kernel.state.borrow_mut().may_sleep = tick.is_none();
@@ -87,7 +87,7 @@ fn a_socket_that_times_out_is_an_error_not_a_spin() {
         let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
         assert_eq!(error.side(), Side::Sink, "{error:#}");
         assert_eq!(error.bytes() as usize, kernel.contents(&sink).len());
-        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(error.io_error_kind(), std::io::ErrorKind::WouldBlock);
     }
 }
 
@@ -155,7 +155,7 @@ fn a_socket_times_out_when_it_says_and_not_at_the_next_tick() {
         let sink = impatient(side == Side::Sink, Object::read_by_peer(true));
         let sink = kernel.sink(sink, OFlags::empty());
         let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        assert_eq!(error.io_error_kind(), std::io::ErrorKind::WouldBlock);
         assert_eq!(error.side(), side);
         let took = kernel.elapsed();
         assert!(took >= millis(20) && took < millis(50), "{took:?}");
