@@ -141,6 +141,10 @@ pub(crate) fn check<K: Kernel>(
     let Some(blocked) = pending_side(&context.awaited) else {
         return Ok(Some(Over::Ready));
     };
+    // The caller of a session may have polled.
+    if is_over(&context.awaited, readiness.until) {
+        return Ok(Some(Over::Ready));
+    }
     let wakeup = poll(context, timeout)?;
     if is_over(&context.awaited, readiness.until) {
         return Ok(Some(Over::Ready));

@@ -45,6 +45,9 @@ pub(crate) trait Engine<'a> {
         Ok(())
     }
 
+    /// Gives back memory and descriptors while no byte is in flight; the next bytes take new ones.
+    fn rest(&mut self) {}
+
     /// Releases reservations, closes reopened files and returns the report.
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error>;
 }

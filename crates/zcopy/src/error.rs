@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::call_error::{CallError, Cause};
-use crate::report::{Bytes, Ended, Report};
+use crate::report::{Bytes, Ended, RelayReport, Report};
 use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
@@ -67,6 +67,8 @@ struct Inner {
     details: Details,
     cause: io::Error,
     report: Report,
+    /// The report of both directions, if the error is one of a relay.
+    relay_report: Option<Box<RelayReport>>,
     /// Whether `Display` prints the cause, and [`source`](std::error::Error::source) therefore does
     /// not return it.
     displays_cause: bool,
@@ -133,6 +135,7 @@ impl Error {
             details: error.details,
             cause,
             report,
+            relay_report: None,
             displays_cause: false,
         }))
     }
@@ -259,6 +262,37 @@ impl Error {
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.0.report
+    }
+
+    /// Returns the report of both directions, if a [`Relay`](crate::Relay) failed. Then
+    /// [`report`](Self::report) is that of the direction that failed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use std::os::unix::net::UnixStream;
+    /// use zcopy::Relay;
+    ///
+    /// let (mut client, front) = UnixStream::pair()?;
+    /// let (back, server) = UnixStream::pair()?;
+    /// client.write_all(b"hello")?;
+    /// drop(server);
+    /// let error = Relay::new(&front, &back).run().unwrap_err();
+    /// let report = error.relay_report().expect("a relay failed");
+    /// assert_eq!(report.a_to_b().bytes(), 0);
+    /// assert_eq!(report.a_to_b().undelivered(), b"hello");
+    /// assert!(error.is_disconnected());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn relay_report(&self) -> Option<&RelayReport> {
+        self.0.relay_report.as_deref()
+    }
+
+    pub(crate) fn with_relay(mut self, report: RelayReport) -> Self {
+        self.0.relay_report = Some(Box::new(report));
+        self
     }
 
     /// Returns the [report](Error::report) by value.

@@ -219,6 +219,7 @@ cfg_if! {
     if #[cfg(any(target_os = "linux", target_os = "android"))] {
         // In the order of ARCHITECTURE.md: each module imports from later ones only.
         mod transfer;
+        mod relay;
         mod repeat;
         mod filter_transfer;
         mod session;
@@ -260,6 +261,7 @@ cfg_if! {
 
         pub use filter::{Filter, Filtered, Input, Remaining};
         pub use filter_transfer::FilterTransfer;
+        pub use relay::{EndInterest, Relay, RelayInterest, RelayProgressed, RelaySession};
         pub use repeat::Repeat;
         pub use session::{Interest, Progressed, Session};
         pub use transfer::{Series, Transfer, copy};
@@ -268,7 +270,7 @@ cfg_if! {
         pub use plan::{Candidate, Plan, Verdict};
         pub use progress::Progress;
         pub use rate::RateLimiter;
-        pub use report::{Attempt, BadRange, Ended, Report, SinkReport};
+        pub use report::{Attempt, BadRange, Ended, RelayReport, Report, SinkReport};
         pub use stop::Stop;
         pub use strategy::{ParseStrategyError, Strategy};
 

@@ -290,6 +290,9 @@ pub(crate) struct Options {
     pub(crate) stoppable: bool,
     /// Whether the caller takes the steps ([`Session`](crate::Session)), and waits between them.
     pub(crate) stepped: bool,
+    /// Whether the transfer is one direction of a relay: it holds a pipe only while bytes come in
+    /// bulk, a small one at first.
+    pub(crate) relayed: bool,
     pub(crate) records: RecordOptions,
     /// Whether a sink fails as soon as its reader has closed.
     pub(crate) watch_readers: bool,
@@ -321,6 +324,7 @@ impl Default for Options {
             deadline: None,
             stoppable: false,
             stepped: false,
+            relayed: false,
             records: RecordOptions::default(),
             watch_readers: false,
             inspected: false,

@@ -80,6 +80,13 @@ impl Pipe {
         })
     }
 
+    /// Enlarges the pipe to `wanted` bytes, or as many as the user's budget allows.
+    pub(crate) fn enlarge<K: Kernel>(&mut self, kernel: &K, wanted: usize) {
+        if let Some(capacity) = grow(kernel, self.writer.as_fd(), wanted) {
+            self.capacity = capacity.min(wanted);
+        }
+    }
+
     /// Opens the pipe in which [`holds_packets`](Self::holds_packets) reads, if it is not open.
     /// Returns how many bytes may be spliced into this pipe, so that they can be searched.
     ///

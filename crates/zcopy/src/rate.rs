@@ -1,6 +1,7 @@
 //! A rate limit that several transfers share.
 
-use std::cell::Cell;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 mod token_bucket;
@@ -35,9 +36,9 @@ pub(crate) use token_bucket::TokenBucket;
 /// ```
 #[derive(Debug)]
 pub struct RateLimiter {
-    token_bucket: Cell<TokenBucket>,
+    token_bucket: Mutex<TokenBucket>,
     /// Whether a transfer has begun. The bucket fills from then on.
-    has_begun: Cell<bool>,
+    has_begun: AtomicBool,
 }
 
 impl RateLimiter {
@@ -46,8 +47,8 @@ impl RateLimiter {
     #[must_use]
     pub fn new(bytes_per_second: u64) -> Self {
         Self {
-            token_bucket: Cell::new(TokenBucket::new(bytes_per_second, Duration::ZERO)),
-            has_begun: Cell::new(false),
+            token_bucket: Mutex::new(TokenBucket::new(bytes_per_second, Duration::ZERO)),
+            has_begun: AtomicBool::new(false),
         }
     }
 
@@ -60,7 +61,7 @@ impl RateLimiter {
     /// ```
     #[must_use]
     pub fn rate(&self) -> u64 {
-        self.token_bucket.get().rate()
+        self.with(|bucket| bucket.rate())
     }
 
     /// Changes the rate to this many bytes per second, at least 1. A running transfer uses the new
@@ -93,8 +94,9 @@ impl RateLimiter {
 
     /// Starts to fill the bucket at the time `now`, unless an earlier transfer has started it.
     pub(crate) fn begin(&self, now: Duration) {
-        if !self.has_begun.replace(true) {
-            self.token_bucket.set(TokenBucket::new(self.rate(), now));
+        if !self.has_begun.swap(true, Ordering::Relaxed) {
+            let rate = self.rate();
+            self.with(|bucket| *bucket = TokenBucket::new(rate, now));
         }
     }
 
@@ -113,10 +115,7 @@ impl RateLimiter {
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut TokenBucket) -> T) -> T {
-        let mut token_bucket = self.token_bucket.get();
-        let result = change(&mut token_bucket);
-        self.token_bucket.set(token_bucket);
-        result
+        change(&mut self.token_bucket.lock().unwrap_or_else(|e| e.into_inner()))
     }
 }
 

@@ -7,6 +7,7 @@ use crate::strategy::Strategy;
 mod attempt;
 mod bad_range;
 mod page_sharing;
+mod relay;
 mod sink;
 
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod tests;
 pub use attempt::Attempt;
 pub use bad_range::BadRange;
 pub(crate) use page_sharing::PageSharing;
+pub use relay::RelayReport;
 pub use sink::SinkReport;
 
 /// How a transfer ended.

@@ -405,6 +405,11 @@ pub(crate) fn signal_event(event: BorrowedFd<'_>) -> Result<()> {
     retried(|| rustix::io::write(event, &1_u64.to_ne_bytes())).map(|_| ())
 }
 
+/// Ends the stream that the peer of a socket reads: `shutdown(SHUT_WR)`.
+pub(crate) fn shut_down_writes(fd: BorrowedFd<'_>) -> Result<()> {
+    rustix::net::shutdown(fd, rustix::net::Shutdown::Write)
+}
+
 /// A value that uses descriptors, together with their owners.
 ///
 /// The value is dropped before the owners. Nobody changes the owners while the value exists.

@@ -40,6 +40,8 @@ impl Shortcuts {
             watch_readers,
             inspected,
             observed,
+            // A relay takes steps.
+            relayed: _,
             // A small file fills no pipe, and a clone uses none.
             grow_pipes: _,
             pipe_size: _,

@@ -31,6 +31,7 @@ use crate::wait::Wait;
 mod fall_back;
 mod finish;
 mod holes;
+mod relayed;
 mod wait;
 
 #[cfg(test)]
@@ -52,6 +53,8 @@ pub(crate) struct PairEngine<'a, K> {
     source_has_answered: bool,
     /// Whether the wait before the next step is over.
     has_waited: bool,
+    /// In a relay: the number of bytes after which this direction last held no pipe.
+    rested_at: u64,
     /// The result of the last call of the fast path, which replaces the first step.
     first_step: Option<Result<Step, CallError>>,
 }
@@ -133,6 +136,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             sink_drop_window: DropWindow::new(&sink, options.cache),
             source_has_answered: false,
             has_waited: false,
+            rested_at: 0,
             first_step: None,
             state: CopyState {
                 holes,
@@ -298,6 +302,9 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         if is_bulk && self.state.in_flight() == 0 {
             self.phase = Phase::Main;
         }
+        if self.context.options.relayed {
+            self.adapt_pipe(n);
+        }
         if let Some(drop_window) = &mut self.source_drop_window {
             drop_window.advance_read(&self.context.kernel, &self.state.source);
         }
@@ -402,6 +409,10 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
             }
         }
         Ok(())
+    }
+
+    fn rest(&mut self) {
+        self.give_back_pipe();
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {

@@ -11,7 +11,7 @@ use crate::progress::Progress;
 use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::sys::{Blocking, Kernel};
-use crate::wait::{Readiness, Wait};
+use crate::wait::{PollState, Readiness, Wait};
 
 /// An engine whose steps the caller takes.
 pub(crate) struct Steps<'a, K: Kernel> {
@@ -163,6 +163,25 @@ impl<'a, K: Kernel> Steps<'a, K> {
             || Checked::Missing(interest(context, waiting)),
             Checked::Over,
         ))
+    }
+
+    /// Notes that a poll has found these sides ready, if a step waits for them.
+    pub(crate) fn note_ready(&mut self, source: bool, sink: bool) {
+        let awaited = &mut self.engine.context().awaited;
+        for awaited in awaited.iter_mut().filter(|awaited| awaited.is_pending()) {
+            let is_ready = match awaited.side {
+                Side::Source => source,
+                Side::Sink | Side::Neither => sink,
+            };
+            if is_ready {
+                awaited.state = PollState::Polled(awaited.events());
+            }
+        }
+    }
+
+    /// Gives back pipe and buffer while no byte is in flight.
+    pub(crate) fn rest(&mut self) {
+        self.engine.rest();
     }
 
     pub(crate) fn progress(&self) -> Progress {

@@ -1,0 +1,201 @@
+//! [`Relay`]: both directions between two sockets.
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use crate::error::Result;
+use crate::options::Options;
+use crate::rate::RateLimiter;
+use crate::report::RelayReport;
+use crate::stop::Stop;
+use crate::sys::{Linux, WithOwners};
+
+mod direction;
+mod session;
+
+use session::Both;
+pub use session::{EndInterest, RelayInterest, RelayProgressed, RelaySession};
+
+#[cfg(doc)]
+use crate::{Ended, Transfer};
+
+/// The buffer of each direction in bytes. A relay is seldom alone.
+const BUFFER_SIZE: usize = 64 << 10;
+
+/// Moves bytes between two sockets in both directions, in one thread, until both have ended.
+///
+/// What arrives at one socket goes to the other. When one direction ends, the relay shuts down the
+/// writing side of its sink (`shutdown(SHUT_WR)`), so that the peer sees the end too, and the other
+/// direction goes on. [`run`](Self::run) returns when both have ended, or when one fails.
+///
+/// Choose it for proxies and tunnels. [`Transfer`] moves one direction, with all options.
+///
+/// # Memory and descriptors
+///
+/// A relay that is idle holds neither a pipe nor a buffer. Each direction reads and writes through
+/// a buffer of at most 64 KiB until bytes come in bulk, then splices through a private pipe of 64
+/// KiB, which it enlarges to 1 MiB if bytes go on to come. After a second without bytes it gives
+/// pipe and buffer back. A direction that gets no pipe reads and writes, and its report says why:
+/// above the user's budget for pipes (`/proc/sys/fs/pipe-user-pages-soft`), or if the descriptors
+/// of the process come within a quarter of their limit (`RLIMIT_NOFILE`), so that no `accept(2)`
+/// fails because of a relay.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::{Read, Write};
+/// use std::net::Shutdown;
+/// use std::os::unix::net::UnixStream;
+/// use zcopy::Relay;
+///
+/// let (mut client, front) = UnixStream::pair()?;
+/// let (back, mut server) = UnixStream::pair()?;
+/// let relay = std::thread::spawn(|| Relay::new(front, back).run());
+///
+/// client.write_all(b"question")?;
+/// client.shutdown(Shutdown::Write)?;
+/// let mut question = String::new();
+/// server.read_to_string(&mut question)?;
+/// assert_eq!(question, "question");
+/// server.write_all(b"answer")?;
+/// drop(server);
+/// let mut answer = String::new();
+/// client.read_to_string(&mut answer)?;
+/// assert_eq!(answer, "answer");
+///
+/// let report = relay.join().expect("the thread does not panic")?;
+/// assert_eq!((report.a_to_b().bytes(), report.b_to_a().bytes()), (8, 6));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Kernel notes
+///
+/// Writing to a socket whose peer has gone raises `SIGPIPE`, as for a [`Transfer`]. Both ends have
+/// to be readable and writable. An end that is no socket cannot be shut down; its peer then sees
+/// the end when the caller closes it.
+#[must_use = "a relay does nothing until it is run"]
+pub struct Relay<A, B> {
+    a: A,
+    b: B,
+    options: Options,
+    rate_limiter: Option<RateLimiter>,
+    stop: Option<Stop>,
+}
+
+impl<A: AsFd, B: AsFd> Relay<A, B> {
+    /// Creates a relay between two ends, by value or by reference, as for a [`Transfer`]. Nothing
+    /// moves until [`run`](Self::run).
+    pub fn new(a: A, b: B) -> Self {
+        Self {
+            a,
+            b,
+            options: Options {
+                buffer_size: Some(BUFFER_SIZE),
+                stepped: true,
+                relayed: true,
+                ..Options::default()
+            },
+            rate_limiter: None,
+            stop: None,
+        }
+    }
+
+    /// Ends the relay with [`Ended::TimedOut`] when no byte has moved in either direction for
+    /// `timeout` [default: it waits for ever].
+    ///
+    /// Choose it for every relay whose peers you do not control: a peer that has vanished without a
+    /// reset is never noticed otherwise.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::os::unix::net::UnixStream;
+    /// use std::time::Duration;
+    /// use zcopy::{Ended, Relay};
+    ///
+    /// let (_client, front) = UnixStream::pair()?;
+    /// let (back, _server) = UnixStream::pair()?;
+    /// let report = Relay::new(&front, &back).idle_timeout(Duration::from_millis(10)).run()?;
+    /// assert_eq!(report.ended(), Ended::TimedOut);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.options.idle_timeout = Some(timeout);
+        self
+    }
+
+    /// Ends the relay with [`Ended::TimedOut`] at this time, whatever has moved [default: no
+    /// deadline].
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.options.deadline = Some(deadline);
+        self
+    }
+
+    /// Lets `stop` end the relay, from any thread, with [`Ended::Stopped`] [default: only its ends
+    /// end it].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::os::unix::net::UnixStream;
+    /// use zcopy::{Ended, Relay, Stop};
+    ///
+    /// let (_client, front) = UnixStream::pair()?;
+    /// let (back, _server) = UnixStream::pair()?;
+    /// let stop = Stop::new()?;
+    /// let relay = Relay::new(front, back).stop_with(&stop);
+    /// let relay = std::thread::spawn(|| relay.run());
+    /// stop.stop();
+    /// let report = relay.join().expect("the thread does not panic")?;
+    /// assert_eq!(report.ended(), Ended::Stopped);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn stop_with(mut self, stop: &Stop) -> Self {
+        self.stop = Some(stop.clone());
+        self
+    }
+
+    /// Moves bytes until both directions have ended, the relay is stopped, its time is over, or one
+    /// direction fails.
+    ///
+    /// # Errors
+    ///
+    /// The error of the direction that failed first, as [`Transfer::run`] has it; its
+    /// [`report`](crate::Error::report) counts that direction, and
+    /// [`relay_report`](crate::Error::relay_report) both. A peer that has gone makes an error that
+    /// [`is_disconnected`](crate::Error::is_disconnected).
+    pub fn run(self) -> Result<RelayReport> {
+        let mut session = self.start()?;
+        session.drive()?;
+        session.finish()
+    }
+
+    /// Begins the relay, and returns the session whose steps the caller takes. Nothing moves before
+    /// the first [`step`](RelaySession::step).
+    ///
+    /// Choose it to serve many relays in one thread.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`run`](Self::run) that are known before a byte moves: an end that is not open
+    /// for reading and writing.
+    pub fn start(self) -> Result<RelaySession<A, B>> {
+        let (a, b) = (self.a.as_fd(), self.b.as_fd());
+        let prepared = Both::prepare(&Linux, a, b, &self.options)?;
+        let (options, rate_limiter, stop) = (self.options, self.rate_limiter, self.stop);
+        let parts = WithOwners::new((self.a, self.b), |(a, b), lender| {
+            let (a, b) = (lender.lend(a.as_fd()), lender.lend(b.as_fd()));
+            Both::new(Linux, a, b, prepared, options, rate_limiter, stop)
+        });
+        Ok(RelaySession::new(parts))
+    }
+}
+
+impl<A: AsFd, B: AsFd> std::fmt::Debug for Relay<A, B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Relay")
+            .field("a", &self.a.as_fd())
+            .field("b", &self.b.as_fd())
+            .finish_non_exhaustive()
+    }
+}

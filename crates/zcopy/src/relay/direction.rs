@@ -1,0 +1,102 @@
+//! One direction of a relay.
+
+use std::os::fd::BorrowedFd;
+
+use crate::error::Error;
+use crate::report::{Ended, Report};
+use crate::session::{Interest, Progressed, Steps};
+use crate::sys::{self, Kernel};
+
+/// One direction of a relay.
+pub(super) struct Direction<'a, K: Kernel> {
+    state: State<'a, K>,
+    sink: BorrowedFd<'a>,
+    /// What the last step waits for.
+    interest: Option<Interest>,
+    /// Whether a poll has just found that the interest is not fulfilled.
+    is_known_blocked: bool,
+}
+
+enum State<'a, K: Kernel> {
+    Open(Steps<'a, K>),
+    Ended(Box<Report>),
+}
+
+impl<'a, K: Kernel> Direction<'a, K> {
+    pub(super) fn new(steps: Steps<'a, K>, sink: BorrowedFd<'a>) -> Self {
+        Self {
+            state: State::Open(steps),
+            sink,
+            interest: None,
+            is_known_blocked: false,
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.state, State::Open(_))
+    }
+
+    /// Returns what the direction waits for: nothing if it has ended, or has not been blocked.
+    pub(super) fn interest(&self) -> Interest {
+        self.interest.unwrap_or_default()
+    }
+
+    /// Takes one step. At the end of the source it shuts down the sink. Returns the number of bytes
+    /// that moved.
+    pub(super) fn step(&mut self, max: u64) -> Result<u64, Error> {
+        let State::Open(steps) = &mut self.state else {
+            return Ok(0);
+        };
+        if std::mem::take(&mut self.is_known_blocked) {
+            return Ok(0);
+        }
+        self.interest = None;
+        match steps.step(max) {
+            Ok(Progressed::Moved(n)) => return Ok(n),
+            Ok(Progressed::Blocked(interest)) => self.interest = Some(interest),
+            Ok(Progressed::Ended(ended)) => {
+                if let (_, Some(error)) = self.finish() {
+                    return Err(error);
+                }
+                if ended == Ended::Eof {
+                    // An end that is no socket, or is no longer connected, needs none.
+                    let _ = sys::shut_down_writes(self.sink);
+                }
+            }
+            Err(error) => {
+                self.state = State::Ended(Box::new(error.report().clone()));
+                return Err(error);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Notes the result of a poll for the interest of the last step.
+    pub(super) fn note_polled(&mut self, source_is_ready: bool, sink_is_ready: bool) {
+        if let (State::Open(steps), Some(_)) = (&mut self.state, self.interest) {
+            steps.note_ready(source_is_ready, sink_is_ready);
+            self.is_known_blocked = !(source_is_ready || sink_is_ready);
+        }
+    }
+
+    /// Gives back pipe and buffer, if no byte is in flight.
+    pub(super) fn rest(&mut self) {
+        if let State::Open(steps) = &mut self.state {
+            steps.rest();
+        }
+    }
+
+    /// Ends the direction. Returns its report, and its failure, if it had not ended before.
+    pub(super) fn finish(&mut self) -> (Report, Option<Error>) {
+        self.interest = None;
+        let (report, error) = match &mut self.state {
+            State::Ended(report) => return (Report::clone(report), None),
+            State::Open(steps) => match steps.finish() {
+                Ok(report) => (report, None),
+                Err(error) => (error.report().clone(), Some(error)),
+            },
+        };
+        self.state = State::Ended(Box::new(report.clone()));
+        (report, error)
+    }
+}
