@@ -22,6 +22,8 @@ pub(crate) struct Endpoint<'fd> {
     pub(crate) info: FdInfo,
     /// Whether the kernel has refused to make a single call here nonblocking (`RWF_NOWAIT`).
     pub(crate) refuses_nowait: bool,
+    /// Whether more bytes are certain to follow the next write, so that TCP may wait for them.
+    pub(crate) more_follows: bool,
     positioning: Positioning,
     /// The offset of the next byte, if it is known: the caller's offset, or the cursor once fully
     /// classified or reserved.
@@ -65,6 +67,7 @@ impl<'fd> Endpoint<'fd> {
             fd,
             info,
             refuses_nowait: false,
+            more_follows: false,
             positioning: match offset {
                 Some(_) => Positioning::Offset,
                 None if info.is_seekable() => Positioning::Cursor,

@@ -264,7 +264,7 @@ cfg_if! {
         pub use relay::{EndInterest, Relay, RelayInterest, RelayProgressed, RelaySession};
         pub use repeat::Repeat;
         pub use session::{Interest, Progressed, Session};
-        pub use transfer::{Series, Transfer, copy};
+        pub use transfer::{Series, Transfer, copy, copy_buffered};
 
         pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};
         pub use plan::{Candidate, Plan, Verdict};

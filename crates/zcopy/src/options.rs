@@ -296,6 +296,8 @@ pub(crate) struct Options {
     pub(crate) records: RecordOptions,
     /// Whether a sink fails as soon as its reader has closed.
     pub(crate) watch_readers: bool,
+    /// Whether bytes of the caller's precede those of the source.
+    pub(crate) has_prefix: bool,
     /// Whether a callback inspects the bytes.
     pub(crate) inspected: bool,
     /// Whether an observer is called.
@@ -327,6 +329,7 @@ impl Default for Options {
             relayed: false,
             records: RecordOptions::default(),
             watch_readers: false,
+            has_prefix: false,
             inspected: false,
             observed: false,
         }

@@ -20,7 +20,7 @@ use rustix::io::IoSliceMut;
 use rustix::io::{IoSlice, ReadWriteFlags};
 use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 use rustix::net::sockopt::Timeout;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags};
 use rustix::pipe::PipeFlags;
 
 use crate::side::Side;
@@ -202,6 +202,12 @@ impl Kernel for Linux {
             (None, Blocking::MaySleep) => rustix::io::write(fd, bytes),
             (None, Blocking::Nonblocking) => write_nowait(fd, bytes),
         }
+    }
+
+    fn send_more(&self, fd: BorrowedFd<'_>, bytes: &[u8], blocking: Blocking) -> Result<usize> {
+        let mut flags = SendFlags::MORE;
+        flags.set(SendFlags::DONTWAIT, blocking == Blocking::Nonblocking);
+        rustix::net::send(fd, bytes, flags)
     }
 
     fn next_datagram(&self, fd: BorrowedFd<'_>, blocking: Blocking) -> Result<usize> {

@@ -25,6 +25,7 @@ mod ending;
 mod files;
 mod offsets;
 mod pacing;
+mod prefix;
 mod records;
 mod series;
 mod several;
@@ -32,6 +33,7 @@ mod sizes;
 mod skip;
 mod watching;
 
+pub use prefix::copy_buffered;
 pub use series::Series;
 
 /// Moves the bytes of one descriptor to another, by the fastest strategy that serves the pair.
@@ -169,6 +171,8 @@ pub struct Transfer<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
     callbacks: Callbacks<'a>,
     rate_limiter: Option<&'a RateLimiter>,
     stop: Option<Stop>,
+    /// What is sent in front of the bytes of the source.
+    prefix: Vec<u8>,
     series_state: Option<&'a SeriesState>,
 }
 
@@ -211,6 +215,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
             callbacks: Callbacks::default(),
             rate_limiter: None,
             stop: None,
+            prefix: Vec::new(),
             series_state: None,
         }
     }
@@ -518,6 +523,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
             callbacks: self.callbacks,
             rate_limiter: self.rate_limiter,
             stop: self.stop,
+            prefix: self.prefix,
             series_state: self.series_state,
         };
         (self.source, self.sink, rest)
@@ -537,6 +543,7 @@ struct Rest<'a> {
     callbacks: Callbacks<'a>,
     rate_limiter: Option<&'a RateLimiter>,
     stop: Option<Stop>,
+    prefix: Vec<u8>,
     series_state: Option<&'a SeriesState>,
 }
 
@@ -554,6 +561,7 @@ impl<'a> Rest<'a> {
         let mut engine = PairEngine::new(kernel, source, sink, plan, self.options, self.callbacks);
         engine.context().share_rate_limiter(self.rate_limiter);
         engine.context().stop = self.stop;
+        engine.prepend(&self.prefix);
         engine
     }
 }
@@ -571,6 +579,16 @@ impl<Source: AsFd, Sink: AsFd> std::fmt::Debug for Transfer<'_, Source, Sink> {
 /// Moves everything from `source` to `sink`, and returns the number of bytes.
 ///
 /// Choose [`Transfer`] for options, or for a [`Report`] of how the bytes moved.
+///
+/// # Buffers
+///
+/// The transfer sees descriptors, and nothing of what a program has read ahead or not flushed yet:
+///
+/// - A `BufReader` may hold the bytes that you want to copy. A copy of its `get_ref()` leaves them
+///   out, silently. Use [`copy_buffered`].
+/// - [`Stdin`](std::io::Stdin) is such a reader, too, once it has been read from.
+/// - [`Stdout`](std::io::Stdout) and a `BufWriter` have to be flushed before, or what they hold
+///   comes behind the bytes of the copy.
 ///
 /// # Errors
 ///

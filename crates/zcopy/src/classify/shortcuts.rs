@@ -38,6 +38,7 @@ impl Shortcuts {
             stepped,
             records,
             watch_readers,
+            has_prefix,
             inspected,
             observed,
             // A relay takes steps.
@@ -57,6 +58,7 @@ impl Shortcuts {
             || deadline.is_some()
             || *stoppable
             || *stepped
+            || *has_prefix
             || *inspected
             || records.is_wanted()
             || rate_limit.is_some()

@@ -31,6 +31,7 @@ use crate::wait::Wait;
 mod fall_back;
 mod finish;
 mod holes;
+mod prefix;
 mod relayed;
 mod wait;
 
@@ -53,6 +54,8 @@ pub(crate) struct PairEngine<'a, K> {
     source_has_answered: bool,
     /// Whether the wait before the next step is over.
     has_waited: bool,
+    /// The number of bytes of the caller's that precede those of the source.
+    prefix_len: u64,
     /// In a relay: the number of bytes after which this direction last held no pipe.
     rested_at: u64,
     /// The result of the last call of the fast path, which replaces the first step.
@@ -136,6 +139,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             sink_drop_window: DropWindow::new(&sink, options.cache),
             source_has_answered: false,
             has_waited: false,
+            prefix_len: 0,
             rested_at: 0,
             first_step: None,
             state: CopyState {
@@ -288,7 +292,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
     /// Counts bytes that the sink has accepted.
     fn count_moved(&mut self, n: u64) -> Result<Flow, RunError> {
         self.context.bytes += n;
-        self.state.bad.delivered = self.context.bytes;
+        self.count_prefix();
         if n > 0 {
             self.context.times_blocked = 0;
             self.source_has_answered = true;

@@ -180,6 +180,10 @@ impl Kernel for &SimKernel {
         self.read(fd, None, &mut room, Blocking::MaySleep)
     }
 
+    fn send_more(&self, fd: BorrowedFd<'_>, bytes: &[u8], blocking: Blocking) -> Result<usize> {
+        self.write(fd, None, bytes, blocking)
+    }
+
     fn write(
         &self,
         fd: BorrowedFd<'_>,

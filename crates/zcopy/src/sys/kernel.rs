@@ -165,6 +165,8 @@ pub(crate) trait Kernel {
         bytes: &[u8],
         blocking: Blocking,
     ) -> Result<usize>;
+    /// Writes to a stream socket that more bytes will follow: `send(MSG_MORE)`.
+    fn send_more(&self, fd: BorrowedFd<'_>, bytes: &[u8], blocking: Blocking) -> Result<usize>;
     /// Returns the length of the next datagram, which stays: `recv(MSG_PEEK | MSG_TRUNC)`.
     fn next_datagram(&self, fd: BorrowedFd<'_>, blocking: Blocking) -> Result<usize>;
     /// Moves bytes out of a pipe or into one: `splice(2)`.

@@ -7,8 +7,10 @@ use crate::sys::Kernel;
 
 impl<K: Kernel> PairEngine<'_, K> {
     /// Seeks the source back over the bytes that the sink did not accept. Returns them if that
-    /// fails.
+    /// fails, and what is left of the prefix in any case.
     pub(super) fn return_undelivered(&mut self) -> Vec<u8> {
+        let prefix_left = self.prefix_left() as usize;
+        let mut bytes = self.state.buffer.consume(prefix_left).to_vec();
         let is_rewound = match self.state.in_pipe() {
             0 => {
                 let bytes = self.state.buffer.pending();
@@ -20,9 +22,9 @@ impl<K: Kernel> PairEngine<'_, K> {
                 .rewind(&self.context.kernel, self.state.in_flight()),
         };
         if is_rewound {
-            return Vec::new();
+            return bytes;
         }
-        let mut bytes = self.state.buffer.pending().to_vec();
+        bytes.extend_from_slice(self.state.buffer.pending());
         if let Some(pipe) = &mut self.state.pipe {
             bytes.append(&mut pipe.contents(&self.context.kernel));
         }

@@ -125,6 +125,9 @@ fn write<K: Kernel>(
     blocking: Blocking,
 ) -> Called<usize> {
     let (fd, offset) = sink.fd_at();
+    if sink.more_follows && sink.info.kind == Kind::Stream {
+        return kernel.send_more(fd, pending, blocking);
+    }
     if needs_nowait(sink, blocking) {
         match kernel.write(fd, offset, pending, Blocking::Nonblocking) {
             Err(errno) if refuses_nowait(errno) => sink.refuses_nowait = true,

@@ -1,0 +1,46 @@
+//! The caller's bytes in front of those of the source. They wait in the buffer like bytes that have
+//! been read, and never go back to the source.
+
+use super::PairEngine;
+use crate::buffer::Alignment;
+use crate::fd_info::Kind;
+use crate::sys::Kernel;
+
+impl<K: Kernel> PairEngine<'_, K> {
+    /// Puts bytes in front of those of the source, before the first step. The limit bounds the
+    /// source alone.
+    pub(crate) fn prepend(&mut self, prefix: &[u8]) {
+        if prefix.is_empty() {
+            return;
+        }
+        let len = prefix.len() as u64;
+        let follows = self.state.source.info.kind == Kind::Regular
+            && self.context.total.is_some_and(|total| total > 0);
+        let alignment = if self.state.sink.info.direct {
+            Alignment::Page
+        } else {
+            Alignment::CacheLine
+        };
+        self.state.buffer.reserve_exactly(prefix.len(), alignment);
+        self.state.buffer.extend_from_slice(prefix);
+        self.state.sink.more_follows = follows;
+        self.prefix_len = len;
+        let longer = |n: u64| n.saturating_add(len);
+        self.context.options.limit = self.context.options.limit.map(longer);
+        self.context.total = self.context.total.map(longer);
+    }
+
+    /// Notes how much of the prefix the sink has accepted.
+    pub(super) fn count_prefix(&mut self) {
+        self.state.bad.delivered = self.context.bytes.saturating_sub(self.prefix_len);
+        if self.prefix_left() == 0 {
+            self.state.sink.more_follows = false;
+        }
+    }
+
+    /// Returns how many bytes of the prefix the sink has not accepted. They come first in the
+    /// buffer.
+    pub(super) fn prefix_left(&self) -> u64 {
+        self.prefix_len.saturating_sub(self.context.bytes)
+    }
+}

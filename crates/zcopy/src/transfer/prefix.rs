@@ -1,0 +1,84 @@
+//! Bytes in front of those of the source, and [`copy_buffered`].
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsFd;
+
+use super::Transfer;
+use crate::error::Result;
+use crate::report::Report;
+
+#[cfg(doc)]
+use crate::Strategy;
+
+impl<Source, Sink> Transfer<'_, Source, Sink> {
+    /// Sends `bytes` in front of the bytes of the source [default: none].
+    ///
+    /// Choose it for a head that is to share segments with what follows, such as that of an HTTP
+    /// response, and for bytes that were read ahead of a descriptor ([`copy_buffered`] does that by
+    /// itself). A second call replaces the first.
+    ///
+    /// The prefix counts as if it came from the source: among the [bytes](Report::bytes) of the
+    /// report, its records, its rate, and what an inspector sees. Only a [limit](Self::limit) is a
+    /// limit of the source alone, on top of the prefix. What the sink has not accepted is
+    /// [undelivered](Report::undelivered), whatever the source is.
+    ///
+    /// # Kernel notes
+    ///
+    /// The prefix is written. If a file follows it into a stream socket, the write has the flag
+    /// `MSG_MORE`, so that TCP fills the segment with the first bytes of the file.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::Transfer;
+    ///
+    /// let version = std::fs::File::open("/proc/version")?;
+    /// let (mut reader, writer) = std::io::pipe()?;
+    /// let report = Transfer::new(version, writer).prefix("the kernel: ").limit(5).run()?;
+    /// assert_eq!(report.bytes(), 17);
+    /// assert_eq!(std::io::read_to_string(&mut reader)?, "the kernel: Linux");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn prefix(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.prefix = bytes.into();
+        self.options.has_prefix = !self.prefix.is_empty();
+        self
+    }
+}
+
+/// Moves everything that is left in a `BufReader` to `sink`: first the bytes in its buffer, then
+/// those of the descriptor inside, by the fastest strategy that serves the pair.
+///
+/// [`copy`](crate::copy) on the descriptor alone would leave out the bytes that the reader has
+/// buffered. Choose this function, for example, for the body behind a head that was read by lines.
+/// It empties the buffer of the reader: if the transfer fails, the bytes that did not arrive are
+/// [undelivered](crate::Error::undelivered).
+///
+/// # Errors
+///
+/// See [`Transfer::run`].
+///
+/// # Examples
+///
+/// ```
+/// use std::io::{BufRead, BufReader, Write};
+///
+/// let (source, mut writer) = std::io::pipe()?;
+/// writer.write_all(b"first line\nsecond line\nthe body")?;
+/// drop(writer);
+/// let mut reader = BufReader::new(source);
+/// let mut line = String::new();
+/// reader.read_line(&mut line)?;
+/// reader.read_line(&mut line)?;
+///
+/// let (body, sink) = std::io::pipe()?;
+/// let report = zcopy::copy_buffered(&mut reader, sink)?;
+/// assert_eq!(report.bytes(), 8);
+/// assert_eq!(std::io::read_to_string(body)?, "the body");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn copy_buffered<R: Read + AsFd>(reader: &mut BufReader<R>, sink: impl AsFd) -> Result<Report> {
+    let buffered = reader.buffer().to_vec();
+    reader.consume(buffered.len());
+    Transfer::new(reader.get_ref(), sink).prefix(buffered).run()
+}
