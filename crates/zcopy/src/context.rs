@@ -60,6 +60,8 @@ pub(crate) struct Context<'a, K> {
     /// When the endpoints that are waited for first blocked since bytes last moved. Kept for
     /// sockets that have time-outs of their own.
     blocked_since: Option<Duration>,
+    /// When the transfer began, by the kernel's monotonic clock.
+    pub(crate) started: Duration,
     /// The first strategy of the plan.
     first_choice: Strategy,
     grown_source: Option<usize>,
@@ -91,6 +93,7 @@ impl<'a, K: Kernel> Context<'a, K> {
             grown_source: None,
             grown_sink: None,
             may_grow: options.grow_pipes,
+            started: kernel.now(),
             kernel,
             options,
             first_choice,
@@ -318,6 +321,7 @@ impl<'a, K: Kernel> Context<'a, K> {
             attempts: std::mem::take(&mut self.attempts),
             grown_source: self.grown_source,
             grown_sink: self.grown_sink,
+            elapsed: self.kernel.now().saturating_sub(self.started),
             ..Report::of_nothing(ended, Some(self.first_choice))
         });
         match outcome {

@@ -11,7 +11,8 @@
 
 use std::marker::PhantomData;
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, StatxFlags};
@@ -363,8 +364,11 @@ impl Kernel for Linux {
     }
 
     fn now(&self) -> Duration {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        Duration::try_from(now).unwrap_or_default()
+        // For the first time that a process asks for, rustix makes a `prctl(2)`, and before Linux 6.4
+        // opens a file in `/proc`, to find what libc has found already.
+        static START: OnceLock<Instant> = OnceLock::new();
+        let now = Instant::now();
+        now.saturating_duration_since(*START.get_or_init(|| now))
     }
 
     fn for_another_thread(&self) -> Option<impl Kernel + Send + 'static> {

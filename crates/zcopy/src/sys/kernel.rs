@@ -236,7 +236,8 @@ pub(crate) trait Kernel {
 
     /// Waits for one of the descriptors, at most for `timeout` (`None`: for ever): `ppoll(2)`.
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize>;
-    /// Returns the time of a monotonic clock: `clock_gettime(CLOCK_MONOTONIC)`.
+    /// Returns the time of a monotonic clock, `clock_gettime(CLOCK_MONOTONIC)`, since a moment that
+    /// is the same for all threads.
     fn now(&self) -> Duration;
 
     // Threads.

@@ -222,6 +222,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     }
 
     pub(super) fn fan_out<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
+        let started = kernel.now();
         let (mut source, mut sinks, plan) = self.prepare_several(&kernel)?;
         let options = self.options;
         let (source_fd, sink_fds) = (self.source.as_fd(), {
@@ -247,6 +248,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
         let (callbacks, policy) = (self.callbacks, self.policy);
         let mut engine =
             FanOutEngine::new(kernel, source, sinks, &plan, options, callbacks, policy);
+        engine.context().started = started;
         engine.context().share_rate_limiter(self.rate_limiter);
         drive::run(&mut engine)
     }
