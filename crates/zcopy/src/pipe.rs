@@ -1,6 +1,6 @@
 //! The private pipe of a transfer, and the capacity of the caller's pipes.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::sys::{
     Blocking, Errno, Kernel, LONGEST_DISCARD, Result, SpliceFlags, read_up_to, retried,
@@ -23,6 +23,9 @@ pub(crate) const LARGEST_PACKET: usize = if cfg!(any(target_arch = "x86", target
 } else {
     64 << 10
 };
+
+/// No process that has fewer descriptors is near a limit that is usual (256 and more).
+const FEW_DESCRIPTORS: u64 = 128;
 
 /// The private pipe of one transfer.
 ///
@@ -50,7 +53,8 @@ impl Pipe {
     ///
     /// # Errors
     ///
-    /// `EMFILE` or `ENFILE` if there is no free descriptor, `ENOBUFS` if the budget leaves less
+    /// `EMFILE` or `ENFILE` if there is no free descriptor, or only the last quarter of the
+    /// process's limit; `ENOBUFS` if the budget leaves less
     /// than [`DEFAULT_CAPACITY`].
     pub(crate) fn open<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let pipe = Self::open_of_any_size(kernel, wanted)?;
@@ -69,6 +73,9 @@ impl Pipe {
     /// `EMFILE` or `ENFILE` if there is no free descriptor.
     pub(crate) fn open_of_any_size<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe(Blocking::MaySleep)?;
+        if is_near_limit(kernel, &reader, &writer) {
+            return Err(Errno::MFILE);
+        }
         let capacity = capacity_grown_to(kernel, writer.as_fd(), wanted)?;
         Ok(Self {
             reader,
@@ -222,6 +229,17 @@ impl Probe {
         *calls += 1;
         retried(|| kernel.discard(self.reader.as_fd(), len)) == Ok(len)
     }
+}
+
+/// Returns whether the descriptors of the process come near their limit, so that the program needs
+/// the last ones for itself: to accept a connection, for example.
+///
+/// The kernel gives out the lowest free number, so that the number of a new descriptor tells how
+/// many are open.
+fn is_near_limit<K: Kernel>(kernel: &K, reader: &OwnedFd, writer: &OwnedFd) -> bool {
+    let number = reader.as_raw_fd().max(writer.as_raw_fd());
+    let number = u64::try_from(number).unwrap_or(0);
+    number >= FEW_DESCRIPTORS && number >= kernel.descriptor_limit() / 4 * 3
 }
 
 /// Returns what a read of one byte from a pipe would return, and takes no byte: 1 if the pipe holds

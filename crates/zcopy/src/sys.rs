@@ -297,6 +297,11 @@ impl Kernel for Linux {
         rustix::pipe::pipe_with(PipeFlags::CLOEXEC | mode)
     }
 
+    fn descriptor_limit(&self) -> u64 {
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        limit.current.unwrap_or(u64::MAX)
+    }
+
     fn pipe_capacity(&self, fd: BorrowedFd<'_>) -> Result<usize> {
         rustix::pipe::fcntl_getpipe_size(fd)
     }

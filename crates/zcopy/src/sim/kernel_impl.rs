@@ -295,6 +295,10 @@ impl Kernel for &SimKernel {
         Ok((reader, writer))
     }
 
+    fn descriptor_limit(&self) -> u64 {
+        u64::MAX
+    }
+
     fn pipe_capacity(&self, fd: BorrowedFd<'_>) -> Result<usize> {
         match self.state.borrow_mut().object(fd) {
             Object::Channel(channel) if !channel.is_stream => Ok(channel.capacity),

@@ -205,6 +205,8 @@ pub(crate) trait Kernel {
 
     /// Opens a pipe, reader first, both ends in this mode: `pipe2(O_CLOEXEC)`.
     fn pipe(&self, blocking: Blocking) -> Result<(OwnedFd, OwnedFd)>;
+    /// Returns how many descriptors the process may have open: `getrlimit(RLIMIT_NOFILE)`.
+    fn descriptor_limit(&self) -> u64;
     /// Returns the capacity of the pipe in bytes: `fcntl(F_GETPIPE_SZ)`.
     fn pipe_capacity(&self, fd: BorrowedFd<'_>) -> Result<usize>;
     /// Requests a capacity and returns the new one, both in bytes: `fcntl(F_SETPIPE_SZ)`.
