@@ -1,7 +1,6 @@
 //! A rate limit that several transfers share.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 mod token_bucket;
@@ -16,7 +15,7 @@ pub(crate) use token_bucket::TokenBucket;
 /// any length at most a tenth of a second's worth is saved up. For a single transfer,
 /// [`Transfer::rate_limit`](crate::Transfer::rate_limit) is enough.
 ///
-/// It has no locks and stays in its thread, like a [`Transfer`](crate::Transfer).
+/// Transfers in several threads can use it by reference.
 ///
 /// # Examples
 ///
@@ -36,9 +35,14 @@ pub(crate) use token_bucket::TokenBucket;
 /// ```
 #[derive(Debug)]
 pub struct RateLimiter {
-    token_bucket: Mutex<TokenBucket>,
+    bucket: Mutex<Bucket>,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    tokens: TokenBucket,
     /// Whether a transfer has begun. The bucket fills from then on.
-    has_begun: AtomicBool,
+    has_begun: bool,
 }
 
 impl RateLimiter {
@@ -47,8 +51,10 @@ impl RateLimiter {
     #[must_use]
     pub fn new(bytes_per_second: u64) -> Self {
         Self {
-            token_bucket: Mutex::new(TokenBucket::new(bytes_per_second, Duration::ZERO)),
-            has_begun: AtomicBool::new(false),
+            bucket: Mutex::new(Bucket {
+                tokens: TokenBucket::new(bytes_per_second, Duration::ZERO),
+                has_begun: false,
+            }),
         }
     }
 
@@ -61,7 +67,7 @@ impl RateLimiter {
     /// ```
     #[must_use]
     pub fn rate(&self) -> u64 {
-        self.with(|bucket| bucket.rate())
+        self.with(|bucket| bucket.tokens.rate())
     }
 
     /// Changes the rate to this many bytes per second, at least 1. A running transfer uses the new
@@ -89,15 +95,16 @@ impl RateLimiter {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn set_rate(&self, bytes_per_second: u64) {
-        self.with(|token_bucket| token_bucket.set_rate(bytes_per_second));
+        self.with(|bucket| bucket.tokens.set_rate(bytes_per_second));
     }
 
     /// Starts to fill the bucket at the time `now`, unless an earlier transfer has started it.
     pub(crate) fn begin(&self, now: Duration) {
-        if !self.has_begun.swap(true, Ordering::Relaxed) {
-            let rate = self.rate();
-            self.with(|bucket| *bucket = TokenBucket::new(rate, now));
-        }
+        self.with(|bucket| {
+            if !std::mem::replace(&mut bucket.has_begun, true) {
+                bucket.tokens = TokenBucket::new(bucket.tokens.rate(), now);
+            }
+        });
     }
 
     /// Returns how many bytes may be moved at the time `now`: see [`TokenBucket::allow`].
@@ -106,16 +113,19 @@ impl RateLimiter {
     ///
     /// Returns how long to wait.
     pub(crate) fn allow(&self, now: Duration, wanted: u64) -> Result<u64, Duration> {
-        self.with(|token_bucket| token_bucket.allow(now, wanted))
+        self.with(|bucket| bucket.tokens.allow(now, wanted))
     }
 
     /// Removes `n` bytes from the bucket: see [`TokenBucket::spend`].
     pub(crate) fn spend(&self, n: u64) {
-        self.with(|token_bucket| token_bucket.spend(n));
+        self.with(|bucket| bucket.tokens.spend(n));
     }
 
-    fn with<T>(&self, change: impl FnOnce(&mut TokenBucket) -> T) -> T {
-        change(&mut self.token_bucket.lock().unwrap_or_else(|e| e.into_inner()))
+    fn with<T>(&self, change: impl FnOnce(&mut Bucket) -> T) -> T {
+        // No change of the bucket has a state between two that a panic could leave behind: each is
+        // a few assignments of numbers, so that the bucket of a poisoned lock is a valid one.
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut bucket)
     }
 }
 
