@@ -478,18 +478,29 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// assert_eq!((report.bytes(), moved, report.ended()), (10 << 20, 10 << 20, Ended::Limit));
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn start(mut self) -> Result<Session<'a, Source, Sink>> {
+    pub fn start(self) -> Result<Session<'a, Source, Sink>> {
+        self.start_on(Linux).map(Session::new)
+    }
+
+    /// Begins on `kernel`; tests pass a simulated one.
+    pub(crate) fn start_on<K>(
+        mut self,
+        kernel: K,
+    ) -> Result<WithOwners<Steps<'a, K>, Ends<Source, Sink>>>
+    where
+        K: Kernel + Copy + Send + 'a,
+    {
         self.options.stepped = true;
         let (source, sink) = (self.source.as_fd(), self.sink.as_fd());
-        let prepared = classify::prepare(&Linux, source, sink, &self.options);
+        let prepared = classify::prepare(&kernel, source, sink, &self.options);
         let (mut from, mut to, plan) = prepared.map_err(RunError::before_anything_moved)?;
         let (source, sink, rest) = self.into_parts();
-        let ends = Ends::new(&Linux, source, sink, (&mut from, &mut to), &rest.options);
-        Ok(Session::new(WithOwners::new(ends, |ends, lender| {
+        let ends = Ends::new(&kernel, source, sink, (&mut from, &mut to), &rest.options);
+        Ok(WithOwners::new(ends, |ends, lender| {
             let source = lender.lend(ends.source_fd());
             let sink = lender.lend(ends.sink_fd());
-            Steps::new(rest.engine(Linux, (source, from), (sink, to), plan))
-        })))
+            Steps::new(rest.engine(kernel, (source, from), (sink, to), plan))
+        }))
     }
 
     /// Runs on `kernel`; tests pass a simulated one.
@@ -529,11 +540,24 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
         (self.source, self.sink, rest)
     }
 
+    /// Whether a test takes the steps.
+    #[cfg(test)]
+    pub(crate) fn is_stepped(&self) -> bool {
+        self.options.stepped && !self.uses_fan_out()
+    }
+
     /// Replaces all options at once.
     #[cfg(test)]
     pub(crate) fn with_options(mut self, options: Options) -> Self {
         self.options = options;
         self
+    }
+}
+
+#[cfg(test)]
+impl<'a> Transfer<'a> {
+    pub(crate) fn ends(&self) -> (BorrowedFd<'a>, BorrowedFd<'a>) {
+        (self.source, self.sink)
     }
 }
 

@@ -355,32 +355,45 @@ pub(crate) fn scenario_options() -> impl Strategy<Value = ScenarioOptions> {
     let limits = prop_oneof![
         3 => Just(None), 1 => (0..600_000_u64).prop_map(Some), 1 => (0..10_u64).prop_map(Some),
     ];
-    (limits, rarely(1..20), rarely(1..10), breaks, switches, ways).prop_map(
-        |(limit, rate, tick, stop_at, (stable, pipes, inspected, delimiter), ways)| {
-            let (grow_pipes, buffer_size) = pipes;
-            let (strategy, reflink, sparse, (cache, sync_data)) = ways;
-            ScenarioOptions {
-                limit,
-                stable,
-                strategy,
-                reflink,
-                sparse,
-                cache,
-                skip_errors: SkipErrors::Never,
-                sync_data,
-                grow_pipes,
-                buffer_size,
-                rate,
-                tick,
-                inspected,
-                records: RecordOptions {
-                    delimiter,
-                    ..RecordOptions::default()
-                },
-                stop_at,
-            }
-        },
+    let steps = prop_oneof![
+        3 => Just(None),
+        1 => prop::sample::select(vec![1000, 70_000, u64::MAX]).prop_map(Some),
+    ];
+    (
+        limits,
+        rarely(1..20),
+        (rarely(1..10), steps),
+        breaks,
+        switches,
+        ways,
     )
+        .prop_map(
+            |(limit, rate, (tick, step), stop_at, (stable, pipes, inspected, delimiter), ways)| {
+                let (grow_pipes, buffer_size) = pipes;
+                let (strategy, reflink, sparse, (cache, sync_data)) = ways;
+                ScenarioOptions {
+                    limit,
+                    stable,
+                    strategy,
+                    reflink,
+                    sparse,
+                    cache,
+                    skip_errors: SkipErrors::Never,
+                    sync_data,
+                    grow_pipes,
+                    buffer_size,
+                    rate,
+                    tick,
+                    step,
+                    inspected,
+                    records: RecordOptions {
+                        delimiter,
+                        ..RecordOptions::default()
+                    },
+                    stop_at,
+                }
+            },
+        )
 }
 
 pub(crate) fn faults() -> impl Strategy<Value = Faults> {

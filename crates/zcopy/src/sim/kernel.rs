@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) objects: Vec<Object>,
     pub(crate) script: Script,
     pub(crate) clock: Duration,
+    /// The length of each step, if the caller of a transfer takes the steps.
+    pub(crate) max_step: u64,
     /// Whether a call may sleep. With a tick it must not.
     pub(crate) may_sleep: bool,
     /// Whether pipes and sockets support `RWF_NOWAIT`.
@@ -108,6 +110,7 @@ impl Default for State {
             objects: Vec::new(),
             script: Script::default(),
             clock: START,
+            max_step: u64::MAX,
             may_sleep: true,
             supports_nowait: true,
             pipe_capacity: 64 << 10,

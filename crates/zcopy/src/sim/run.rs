@@ -10,8 +10,9 @@ use crate::error::Error;
 use crate::options::{OnSinkError, Options};
 use crate::progress::{Observer, Progress};
 use crate::report::{BadRange, Report, SinkReport};
+use crate::session::Progressed;
 use crate::strategy::Strategy;
-use crate::sys::Errno;
+use crate::sys::{Errno, Kernel, PollFd, PollFlags};
 
 type OnSkip<'a> = Box<dyn FnMut(&BadRange) + Send + 'a>;
 type OnSinkFailure<'a> = Box<dyn FnMut(&SinkReport) -> OnSinkError + Send + 'a>;
@@ -104,7 +105,7 @@ pub(crate) fn fan_out_with(
 }
 
 fn run<'a>(
-    kernel: &SimKernel,
+    kernel: &'a SimKernel,
     mut transfer: Transfer<'a>,
     callbacks: Callbacks<'a>,
 ) -> Result<Report, Error> {
@@ -120,7 +121,35 @@ fn run<'a>(
     if let Some(on_sink_error) = callbacks.on_sink_error {
         transfer = transfer.on_sink_error_with(on_sink_error);
     }
+    if transfer.is_stepped() {
+        return run_in_steps(kernel, transfer);
+    }
     transfer.run_with(kernel)
+}
+
+/// Takes the steps of a transfer, and waits between them, as the caller of a session does.
+fn run_in_steps<'a>(kernel: &'a SimKernel, transfer: Transfer<'a>) -> Result<Report, Error> {
+    let (source, sink) = transfer.ends();
+    let max = kernel.state.borrow().max_step;
+    let mut parts = transfer.start_on(kernel)?;
+    loop {
+        match parts.value_mut().step(max)? {
+            Progressed::Moved(_) => {}
+            Progressed::Ended(_) => return parts.value_mut().finish(),
+            Progressed::Blocked(interest) => {
+                let source = (interest.source(), source, PollFlags::IN);
+                let sink = (interest.sink(), sink, PollFlags::OUT);
+                let wanted = [source, sink]
+                    .into_iter()
+                    .filter(|(is_wanted, ..)| *is_wanted);
+                let mut fds: Vec<_> = wanted
+                    .map(|(_, fd, events)| PollFd::from_borrowed_fd(fd, events))
+                    .collect();
+                // The next step sees what has come, or that a signal has.
+                let _ = kernel.poll(&mut fds, interest.timeout());
+            }
+        }
+    }
 }
 
 /// Returns whether a transfer was refused before its first call.

@@ -104,6 +104,8 @@ pub(crate) struct ScenarioOptions {
     /// The rate limit, in multiples of the greatest length of the source a second.
     pub(crate) rate: Option<u64>,
     pub(crate) tick: Option<u64>,
+    /// The length of each step, if the caller takes the steps.
+    pub(crate) step: Option<u64>,
     pub(crate) inspected: bool,
     pub(crate) records: RecordOptions,
     /// The number of calls after which the observer stops the transfer.
@@ -123,6 +125,13 @@ pub(crate) struct Faults {
     pub(crate) has_proc: bool,
     pub(crate) pipe_capacity: usize,
     pub(crate) pipe_max: usize,
+}
+
+impl ScenarioOptions {
+    /// Returns whether a call may sleep.
+    fn may_sleep(&self) -> bool {
+        self.tick.is_none() && self.step.is_none()
+    }
 }
 
 impl SourceSpec {
@@ -360,6 +369,7 @@ impl Scenario {
                 inspected: false,
                 records: RecordOptions::default(),
                 stop_at: None,
+                step: None,
             },
             faults: Faults {
                 injections: Vec::new(),
@@ -428,7 +438,8 @@ impl Scenario {
         let mut state = kernel.state.borrow_mut();
         state.script = Script::of(&self.faults.injections);
         state.has_proc = self.faults.has_proc || self.source.is_direct || self.sink.is_direct;
-        state.may_sleep = self.options.tick.is_none();
+        state.may_sleep = self.options.may_sleep();
+        state.max_step = self.options.step.unwrap_or(u64::MAX);
         state.supports_nowait = self.faults.supports_nowait;
         state.pipe_capacity = self.faults.pipe_capacity;
         state.pipe_max = self.faults.pipe_max;
@@ -449,7 +460,7 @@ impl Scenario {
 
     /// Removes interference that is impossible here.
     pub(crate) fn drop_infeasible_interferences(&mut self) {
-        let may_sleep = self.options.tick.is_none();
+        let may_sleep = self.options.may_sleep();
         let sinks = [&self.sink];
         retain_feasible(
             &mut self.interferences,
@@ -483,7 +494,8 @@ impl Scenario {
     /// Returns a bound on the number of calls that only a busy loop exceeds: a few for each page,
     /// injection, write of a peer, tick, and quantum of the rate.
     fn max_calls(&self) -> usize {
-        let n_pages = self.source.len / BLOCK;
+        let piece = self.options.step.unwrap_or(u64::MAX).min(BLOCK as u64) as usize;
+        let n_pages = self.source.len / piece;
         let n_chunks = self.source.chunks.len() + self.sink.chunks.len();
         let stalls = self
             .faults
@@ -529,6 +541,7 @@ impl Scenario {
             buffer_size: options.buffer_size,
             rate_limit: self.rate().and_then(NonZeroU64::new),
             tick: options.tick.map(Duration::from_millis),
+            stepped: options.step.is_some(),
             records: options.records,
             watch_readers: false,
             inspected: options.inspected,

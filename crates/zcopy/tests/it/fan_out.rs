@@ -7,7 +7,6 @@ mod direct_and_polled_files;
 mod every_source;
 mod latency;
 mod options;
-mod own_process;
 mod pipe_capacity;
 mod readers;
 mod sink_errors;

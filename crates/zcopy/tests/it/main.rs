@@ -37,6 +37,10 @@ mod series;
 mod sparse;
 mod sync_data;
 
+mod ending;
+mod relay;
+mod session;
+
 mod message_boundaries;
 mod urgent_bytes;
 
@@ -58,6 +62,7 @@ mod files;
 mod fuse;
 mod mounts;
 mod options;
+mod own_process;
 mod random;
 mod refused;
 mod skip;

@@ -12,7 +12,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use zcopy::{
-    Ended, ErrorKind, FilterTransfer, Filtered, Input, Progressed, Session, Side, Strategy, Transfer,
+    Ended, ErrorKind, FilterTransfer, Filtered, Input, Progressed, Session, Side, Strategy,
+    Transfer,
 };
 
 use crate::endpoints::{full, null, pipe};

@@ -9,11 +9,12 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use zcopy::{Ended, OnSinkError, Report, Side, Strategy, Transfer};
 
-use super::{Kind, TestSink, own_process::is_own_process, strategies_of, to_all, unless_refused};
+use super::{Kind, TestSink, strategies_of, to_all, unless_refused};
 use crate::endpoints::{Source, SourceKind, full, null, pipe};
 use crate::every_pair::LARGE;
 use crate::files::{assert_same, contents, file, pattern, reopen};
 use crate::mounts::Fs;
+use crate::own_process::is_own_process;
 use crate::refused::{first_allowed, is_allowed};
 
 /// A source that is rewound, one that keeps bytes that are only shared, and two whose bytes are
@@ -228,7 +229,7 @@ fn the_same_file_named_several_times_holds_the_bytes_once() {
 #[test]
 fn no_more_pipes_are_open_than_there_are_sinks() {
     if !is_own_process(
-        "accounting::no_more_pipes_are_open_than_there_are_sinks",
+        "fan_out::accounting::no_more_pipes_are_open_than_there_are_sinks",
         |_| (),
     ) {
         return;

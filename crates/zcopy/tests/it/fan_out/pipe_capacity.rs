@@ -9,12 +9,12 @@ use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zcopy::Strategy;
 
-use super::own_process::is_own_process;
 use super::{Kind, TestSink, strategies_of, to_all, unless_refused};
 use crate::child_process::fill_pipes;
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
 use crate::files::{assert_same, pattern};
 use crate::mounts::Fs;
+use crate::own_process::is_own_process;
 use crate::skip::is_root;
 
 const LEN: usize = (1 << 20) + 7;
@@ -96,7 +96,7 @@ fn a_user_over_the_pipe_budget_writes_to_every_sink() {
     };
     if !may_be_nobody()
         || !is_own_process(
-            "pipe_capacity::a_user_over_the_pipe_budget_writes_to_every_sink",
+            "fan_out::pipe_capacity::a_user_over_the_pipe_budget_writes_to_every_sink",
             as_nobody,
         )
     {
@@ -139,7 +139,7 @@ fn allow_pipes(n: usize) -> Rlimit {
 
 #[test]
 fn without_descriptors_for_pipes_sinks_are_written_to() {
-    let name = "pipe_capacity::without_descriptors_for_pipes_sinks_are_written_to";
+    let name = "fan_out::pipe_capacity::without_descriptors_for_pipes_sinks_are_written_to";
     if !is_own_process(name, |_| ()) {
         return;
     }

@@ -7,10 +7,10 @@ use rustix::io::Errno;
 use rustix::net::SocketType;
 use zcopy::{Ended, OnSinkError, Side, Transfer};
 
-use super::own_process::{self, is_own_process};
 use super::{Kind, TestSink, to_all};
 use crate::endpoints::{null, pipe, unix};
 use crate::files::{read_to_end, write_all};
+use crate::own_process::{self, is_own_process};
 use crate::skip::has_program;
 
 #[test]
@@ -76,7 +76,7 @@ fn an_unwatched_reader_may_close_when_no_bytes_are_left() {
 /// `strace` shows even an ignored signal.
 #[test]
 fn no_signal_is_raised_at_the_end_of_input() {
-    const TEST: &str = "readers::no_signal_is_raised_at_the_end_of_input";
+    const TEST: &str = "fan_out::readers::no_signal_is_raised_at_the_end_of_input";
     const GIVEN_MORE: &str = "ZCOPY_TEST_GIVEN";
     if std::env::var_os(own_process::VARIABLE).is_some() {
         // Readers take all bytes and close before the transfer reaches the end.

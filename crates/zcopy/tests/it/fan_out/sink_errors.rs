@@ -14,11 +14,11 @@ use rustix::net::sockopt;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use zcopy::{Ended, OnSinkError, Report, Side, Strategy};
 
-use super::own_process::is_own_process;
 use super::{Kind, TestSink, to_all};
 use crate::endpoints::{Source, SourceKind, full, pipe, tcp};
 use crate::files::{appending, assert_same, contents, file_in, pattern, reopen};
 use crate::mounts::{Fs, loop_mount, mount_tmpfs};
+use crate::own_process::is_own_process;
 use crate::refused::is_refused;
 
 const LEN: usize = (2 << 20) + 7;
@@ -374,7 +374,10 @@ fn fill_up(root: Option<crate::mounts::Root>) {
 
 #[test]
 fn a_file_reaches_the_limit_of_its_size() {
-    if !is_own_process("sink_errors::a_file_reaches_the_limit_of_its_size", |_| ()) {
+    if !is_own_process(
+        "fan_out::sink_errors::a_file_reaches_the_limit_of_its_size",
+        |_| (),
+    ) {
         return;
     }
     let bytes = pattern(LEN);

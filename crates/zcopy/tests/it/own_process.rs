@@ -3,15 +3,15 @@
 use std::process::{Command, Stdio};
 
 /// The environment variable that names the test in the process that is to run it.
-pub(super) const VARIABLE: &str = "ZCOPY_TEST_OWN_PROCESS";
+pub(crate) const VARIABLE: &str = "ZCOPY_TEST_OWN_PROCESS";
 
-/// Returns true in the process that is to run the test. In any other process, runs the test in a
+/// Returns true in the process that is to run the test, which is named by its whole path. In any other process, runs the test in a
 /// child process, which `prepare` has set up, and returns false.
 ///
 /// # Panics
 ///
 /// If the test fails in the child process.
-pub(super) fn is_own_process(test: &str, prepare: impl FnOnce(&mut Command)) -> bool {
+pub(crate) fn is_own_process(test: &str, prepare: impl FnOnce(&mut Command)) -> bool {
     if std::env::var(VARIABLE).is_ok_and(|running| running == test) {
         return true;
     }
@@ -20,7 +20,7 @@ pub(super) fn is_own_process(test: &str, prepare: impl FnOnce(&mut Command)) -> 
     shell
         .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("fan_out::{test}")])
+        .args(["--exact", test])
         .args(["--test-threads=1", "--nocapture"])
         .env(VARIABLE, test)
         .stdin(Stdio::null());

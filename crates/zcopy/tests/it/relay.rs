@@ -1,0 +1,274 @@
+//! Relays: both directions, half-close, failures, and what they hold while they are idle.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use rustix::net::SocketType;
+use zcopy::{Ended, Relay, RelayProgressed, Stop, Strategy};
+
+use crate::endpoints::{tcp, unix};
+use crate::files::{assert_same, pattern};
+use crate::own_process::is_own_process;
+use crate::random::Random;
+use crate::refused::allowed;
+
+fn tcp_streams() -> (TcpStream, TcpStream) {
+    let (here, there) = tcp();
+    (here.into(), there.into())
+}
+
+/// Writes everything in pieces, and ends the stream.
+fn send(mut socket: TcpStream, bytes: Vec<u8>, piece: usize) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        for piece in bytes.chunks(piece) {
+            socket.write_all(piece).unwrap();
+        }
+        socket.shutdown(Shutdown::Write).unwrap();
+    })
+}
+
+fn receive(mut socket: TcpStream) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        socket.read_to_end(&mut bytes).unwrap();
+        bytes
+    })
+}
+
+#[test]
+fn both_directions_arrive_whole_and_are_counted_apart() {
+    for (n_forth, n_back, piece) in [
+        (0, 0, 1),
+        (1, 100_000, 1448),
+        (3 << 20, 5, 65_536),
+        (3 << 20, 2 << 20, 1448),
+        (40_000, 40_000, 4095),
+    ] {
+        for nonblocking in [false, true] {
+            let (client, front) = tcp_streams();
+            let (back, server) = tcp_streams();
+            front.set_nonblocking(nonblocking).unwrap();
+            back.set_nonblocking(nonblocking).unwrap();
+            let (forth, answer) = (pattern(n_forth), pattern(n_back));
+            let sending = send(client.try_clone().unwrap(), forth.clone(), piece);
+            let answering = send(server.try_clone().unwrap(), answer.clone(), piece);
+            let (at_server, at_client) = (receive(server), receive(client));
+            let report = Relay::new(front, back).run().unwrap();
+            sending.join().unwrap();
+            answering.join().unwrap();
+            assert_same(&at_server.join().unwrap(), &forth, "forth");
+            assert_same(&at_client.join().unwrap(), &answer, "back");
+            assert_eq!(report.a_to_b().bytes(), n_forth as u64, "{report:#}");
+            assert_eq!(report.b_to_a().bytes(), n_back as u64, "{report:#}");
+            assert_eq!(report.ended(), Ended::Eof);
+        }
+    }
+}
+
+/// The peer of one direction sees its end while the other direction goes on.
+#[test]
+fn each_end_of_a_stream_passes_on_by_itself() {
+    let (mut client, front) = tcp_streams();
+    let (back, mut server) = tcp_streams();
+    let relay = thread::spawn(move || Relay::new(&front, &back).run().unwrap());
+    client.write_all(b"question").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut question = String::new();
+    server.read_to_string(&mut question).unwrap();
+    assert_eq!(question, "question");
+    for _ in 0..3 {
+        server.write_all(b"answer").unwrap();
+        let mut answer = [0; 6];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"answer");
+    }
+    drop(server);
+    assert_eq!(client.read(&mut [0; 10]).unwrap(), 0);
+    let report = relay.join().unwrap();
+    assert_eq!((report.a_to_b().bytes(), report.b_to_a().bytes()), (8, 18));
+}
+
+#[test]
+fn a_peer_that_has_gone_is_an_error_with_both_accounts_and_the_bytes_that_did_not_arrive() {
+    let (mut client, front) = UnixStream::pair().unwrap();
+    let (back, mut server) = UnixStream::pair().unwrap();
+    server.write_all(b"welcome").unwrap();
+    let mut session = Relay::new(&front, &back).start().unwrap();
+    let RelayProgressed::Moved {
+        a_to_b: 0,
+        b_to_a: 7,
+    } = session.step(100).unwrap()
+    else {
+        panic!()
+    };
+    client.write_all(b"hello").unwrap();
+    drop(server);
+    let error = loop {
+        match session.step(100) {
+            Ok(RelayProgressed::Ended(ended)) => panic!("{ended:?}"),
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    assert!(error.is_disconnected(), "{error:#}");
+    let report = error.relay_report().unwrap();
+    assert_eq!((report.a_to_b().bytes(), report.b_to_a().bytes()), (0, 7));
+    assert_eq!(report.a_to_b().undelivered(), b"hello");
+    assert_eq!(report.ended(), Ended::Failed);
+    assert_eq!(session.finish().unwrap().b_to_a().bytes(), 7);
+}
+
+#[test]
+fn silence_in_both_directions_ends_a_relay_and_bytes_in_one_keep_it() {
+    let idle = Duration::from_millis(300);
+    let (mut client, front) = tcp_streams();
+    let (back, server) = tcp_streams();
+    let relay = Relay::new(front, back).idle_timeout(idle);
+    let relay = thread::spawn(move || relay.run().unwrap());
+    let start = std::time::Instant::now();
+    for _ in 0..5 {
+        thread::sleep(idle / 3);
+        client.write_all(b"x").unwrap();
+    }
+    let report = relay.join().unwrap();
+    assert_eq!(
+        (report.a_to_b().bytes(), report.ended()),
+        (5, Ended::TimedOut)
+    );
+    assert!(start.elapsed() >= idle / 3 * 5 + idle);
+    drop(server);
+}
+
+#[test]
+fn a_stop_ends_a_relay_at_once_and_every_byte_is_accounted_for() {
+    let bytes = pattern(64 << 20);
+    let (client, front) = tcp_streams();
+    let (back, server) = tcp_streams();
+    let stop = Stop::new().unwrap();
+    let relay = Relay::new(front.try_clone().unwrap(), back).stop_with(&stop);
+    let relay = thread::spawn(move || relay.run().unwrap());
+    let sent = bytes.clone();
+    let sending = thread::spawn(move || {
+        let mut client = client;
+        // The relay stops in the middle, and the rest is read below.
+        client.write_all(&sent).unwrap();
+    });
+    // The server reads nothing: the relay is blocked with bytes in flight.
+    thread::sleep(Duration::from_millis(200));
+    stop.stop();
+    let report = relay.join().unwrap();
+    assert_eq!(report.ended(), Ended::Stopped);
+    let arrived = receive(server);
+    let rest = receive(front);
+    sending.join().unwrap();
+    let arrived = arrived.join().unwrap();
+    assert_eq!(arrived.len() as u64, report.a_to_b().bytes());
+    let rest = rest.join().unwrap();
+    let found = [arrived, report.a_to_b().undelivered().to_vec(), rest].concat();
+    assert_same(
+        &found,
+        &bytes,
+        "what arrived, what was in flight, and the rest",
+    );
+}
+
+/// A pipe is full when its slots are: after 23 KiB of segments, for example. Neither side may take
+/// that for an empty socket.
+#[test]
+fn segments_of_a_fast_writer_reach_a_slow_reader() {
+    let bytes = pattern(8 << 20);
+    let (client, front) = tcp_streams();
+    let (back, mut server) = tcp_streams();
+    client.set_nodelay(true).unwrap();
+    let relay = thread::spawn(move || Relay::new(front, back).run().unwrap());
+    let sending = send(client.try_clone().unwrap(), bytes.clone(), 1448);
+    let mut random = Random::new(7);
+    let mut found = Vec::new();
+    let mut room = vec![0; 100_000];
+    loop {
+        let len = 1 + random.below_len(room.len());
+        let n = server.read(&mut room[..len]).unwrap();
+        if n == 0 {
+            break;
+        }
+        found.extend_from_slice(&room[..n]);
+        if random.one_in(50) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    assert_same(&found, &bytes, "segments");
+    sending.join().unwrap();
+    drop((server, client));
+    let report = relay.join().unwrap();
+    assert_eq!(report.a_to_b().bytes(), bytes.len() as u64);
+}
+
+/// Returns the number of pipes that this process holds.
+fn n_pipes() -> usize {
+    let fds = std::fs::read_dir("/proc/self/fd").unwrap();
+    fds.filter_map(|fd| std::fs::read_link(fd.unwrap().path()).ok())
+        .filter(|target| target.to_string_lossy().starts_with("pipe:"))
+        .count()
+}
+
+/// Counts pipes of the whole process, so that it runs in a process of its own.
+#[test]
+fn a_relay_holds_a_pipe_only_while_bytes_come_in_bulk() {
+    if allowed([Strategy::SplicePipe]).next().is_none() {
+        return;
+    }
+    if !is_own_process(
+        "relay::a_relay_holds_a_pipe_only_while_bytes_come_in_bulk",
+        |_| {},
+    ) {
+        return;
+    }
+    let before = n_pipes();
+    let (mut client, front) = tcp_streams();
+    let (back, mut server) = tcp_streams();
+    let mut session = Relay::new(front, back).start().unwrap();
+    let mut step = |n: usize| {
+        let mut moved = 0;
+        while moved < n {
+            if let RelayProgressed::Moved { a_to_b, .. } = session.step(u64::MAX).unwrap() {
+                moved += a_to_b as usize;
+            }
+        }
+    };
+    let mut room = vec![0; 200_000];
+    for _ in 0..100 {
+        client.write_all(&[1; 1000]).unwrap();
+        step(1000);
+        server.read_exact(&mut room[..1000]).unwrap();
+    }
+    assert_eq!(n_pipes(), before, "short messages");
+    for _ in 0..10 {
+        client.write_all(&[1; 200_000]).unwrap();
+        step(200_000);
+        server.read_exact(&mut room).unwrap();
+    }
+    assert_eq!(n_pipes(), before + 2, "both ends of one pipe");
+    let _ = session.step(100).unwrap();
+    thread::sleep(Duration::from_millis(1100));
+    let _ = session.step(100).unwrap();
+    assert_eq!(n_pipes(), before, "after a second of silence");
+}
+
+#[test]
+fn pairs_of_other_sockets_are_relayed_as_well() {
+    let (client, front) = unix(SocketType::STREAM);
+    let (back, server) = tcp();
+    let (mut client, mut server) = (UnixStream::from(client), TcpStream::from(server));
+    let relay = thread::spawn(|| Relay::new(OwnedFd::from(front), OwnedFd::from(back)).run());
+    client.write_all(b"hello").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let mut found = String::new();
+    server.read_to_string(&mut found).unwrap();
+    assert_eq!(found, "hello");
+    drop(server);
+    assert_eq!(relay.join().unwrap().unwrap().ended(), Ended::Eof);
+}
