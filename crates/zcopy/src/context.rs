@@ -48,6 +48,8 @@ pub(crate) struct Context<'a, K> {
     pub(crate) awaited: Vec<Awaited<'a>>,
     /// The array for `poll(2)`, kept to avoid allocations.
     pub(crate) polled: Vec<PollFd<'a>>,
+    /// When the transfer began, by the kernel's monotonic clock.
+    pub(crate) started: Duration,
     /// The first strategy of the plan.
     first_choice: Strategy,
     grown_source: Option<usize>,
@@ -74,6 +76,7 @@ impl<'a, K: Kernel> Context<'a, K> {
             grown_source: None,
             grown_sink: None,
             may_grow: options.grow_pipes,
+            started: kernel.now(),
             kernel,
             options,
             first_choice,
@@ -266,6 +269,7 @@ impl<'a, K: Kernel> Context<'a, K> {
             attempts: std::mem::take(&mut self.attempts),
             grown_source: self.grown_source,
             grown_sink: self.grown_sink,
+            elapsed: self.kernel.now().saturating_sub(self.started),
             ..Report::of_nothing(ended, Some(self.first_choice))
         });
         match outcome {

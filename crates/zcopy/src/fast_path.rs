@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use crate::buffer::{Alignment, Buffer};
 use crate::call_error::{CallError, Cause};
@@ -52,6 +53,8 @@ pub(crate) enum FastPath {
 /// The part of a transfer that the fast path has done.
 #[derive(Debug, Default)]
 pub(crate) struct Partial {
+    /// When the transfer began.
+    pub(crate) started: Duration,
     /// The bytes that were read and that the sink has not accepted.
     pub(crate) buffer: Buffer,
     /// The number of bytes that the sink has accepted.
@@ -75,11 +78,18 @@ pub(crate) fn try_fast_path<K: Kernel>(
     options: &Options,
     series_state: Option<&SeriesState>,
 ) -> Result<FastPath, RunError> {
+    let started = kernel.now();
+    let done = |report| {
+        FastPath::Done(Report {
+            elapsed: kernel.now().saturating_sub(started),
+            ..report
+        })
+    };
     let shortcuts = Shortcuts::allowed_by(options);
     if shortcuts.whole_clone
         && let Some(report) = whole_file::clone_whole_file(kernel, source, sink)
     {
-        return Ok(FastPath::Done(report));
+        return Ok(done(report));
     }
     let series_state = series_state.filter(|_| shortcuts.fast_path);
     let known = series_state.and_then(|series_state| series_state.sink.get());
@@ -95,7 +105,10 @@ pub(crate) fn try_fast_path<K: Kernel>(
             classify(kernel, Side::Sink, sink)?,
         ),
     };
-    let mut partial = Partial::default();
+    let mut partial = Partial {
+        started,
+        ..Partial::default()
+    };
     // Only an engine gathers whole blocks for `O_DIRECT` and keeps messages apart.
     let is_particular = from.direct || to.direct || to.kind == Kind::Datagram || from.is_same(&to);
     if shortcuts.fast_path && !is_particular && is_small(kernel, source, &mut from, &to, options) {
@@ -107,7 +120,7 @@ pub(crate) fn try_fast_path<K: Kernel>(
                 series_state.sink.set(Some(to));
                 series_state.buffer.set(std::mem::take(&mut partial.buffer));
             }
-            return Ok(FastPath::Done(Report::of(partial.attempt())));
+            return Ok(done(Report::of(partial.attempt())));
         }
     }
     if known.is_some() {

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use crate::classify;
 use crate::drive;
 use crate::endpoint::Endpoint;
-use crate::engine::{FilterEngine, FilterState, Source, read_ahead};
+use crate::engine::{Engine, FilterEngine, FilterState, Source, read_ahead};
 use crate::error::{Result, RunError};
 use crate::fd_info::{FdInfo, Kind};
 use crate::filter::Filter;
@@ -257,6 +257,7 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
         kernel: K,
         source: BorrowedFd<'_>,
     ) -> Result<Report> {
+        let started = kernel.now();
         let prepared = prepare(&kernel, source, self.sink);
         let (from, to) = prepared.map_err(RunError::before_anything_moved)?;
         let reader_kernel = kernel.for_another_thread().filter(|_| {
@@ -271,17 +272,17 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
         let (filter, state) = (&mut self.filter, &mut self.state);
         let own = Some(Source::new(source()));
         let Some(reader_kernel) = reader_kernel else {
-            return drive::run(&mut FilterEngine::new(
-                kernel, own, None, sink, filter, state,
-            ));
+            let mut engine = FilterEngine::new(kernel, own, None, sink, filter, state);
+            engine.context().started = started;
+            return drive::run(&mut engine);
         };
         // The thread reads through an endpoint of its own. `own` rewinds the source over the bytes
         // that were not consumed.
         std::thread::scope(|scope| {
             let ahead = read_ahead::start(scope, reader_kernel, source());
-            drive::run(&mut FilterEngine::new(
-                kernel, own, ahead, sink, filter, state,
-            ))
+            let mut engine = FilterEngine::new(kernel, own, ahead, sink, filter, state);
+            engine.context().started = started;
+            drive::run(&mut engine)
         })
     }
 
@@ -305,14 +306,15 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
 
     /// Finishes on the given kernel. Tests pass a simulated one.
     pub(crate) fn finish_with<K: Kernel>(&mut self, kernel: K) -> Result<Report> {
+        let started = kernel.now();
         let prepared = classify::classify(&kernel, Side::Sink, self.sink);
         let prepared = prepared.and_then(|sink| preflight::check_sink(&sink).map(|()| sink));
         let to = prepared.map_err(RunError::before_anything_moved)?;
         let to = Endpoint::new(self.sink, to, None);
         let (filter, state) = (&mut self.filter, &mut self.state);
-        drive::run(&mut FilterEngine::new(
-            kernel, None, None, to, filter, state,
-        ))
+        let mut engine = FilterEngine::new(kernel, None, None, to, filter, state);
+        engine.context().started = started;
+        drive::run(&mut engine)
     }
 
     /// Returns the bytes that have been read and that the filter has not consumed: the start of a

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::classify;
 use crate::drive;
 use crate::endpoint::Endpoint;
-use crate::engine::RepeatEngine;
+use crate::engine::{Engine, RepeatEngine};
 use crate::error::{Result, RunError};
 use crate::fd_info::FdInfo;
 use crate::options::Options;
@@ -307,12 +307,14 @@ impl<'a> Repeat<'a> {
 
     /// Runs on the given kernel. Tests pass a simulated one.
     pub(crate) fn run_with<K: Kernel>(self, kernel: K, sink: BorrowedFd<'_>) -> Result<Report> {
+        let started = kernel.now();
         let prepared = prepare(&kernel, self.pattern, sink, &self.options);
         let (mut info, plan) = prepared.map_err(RunError::before_anything_moved)?;
         let own = classify::reopen_terminal(&kernel, sink, &mut info, Side::Sink, &self.options);
         let sink = Endpoint::new(own.as_ref().map_or(sink, AsFd::as_fd), info, None);
         let (options, observer) = (self.options, self.observer);
         let mut engine = RepeatEngine::new(kernel, self.pattern, sink, plan, options, observer);
+        engine.context().started = started;
         drive::run(&mut engine)
     }
 

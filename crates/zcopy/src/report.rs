@@ -1,11 +1,13 @@
 //! The report of a transfer.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::strategy::Strategy;
 
 mod attempt;
 mod bad_range;
+mod display;
 mod page_sharing;
 mod sink;
 
@@ -47,7 +49,9 @@ pub enum Ended {
 
 /// What a transfer did: how many bytes it moved, by which strategies, and how it ended.
 ///
-/// The tools print its `Display` for `--explain`.
+/// `Display` prints one line: the bytes, the strategy that moved the most, the time, and how the
+/// transfer ended. `{:#}` prints a line for each attempt, each of several sinks, and everything else
+/// that happened; the tools print it for `--explain`.
 ///
 /// # Examples
 ///
@@ -56,14 +60,23 @@ pub enum Ended {
 ///
 /// let (reader, mut writer) = std::io::pipe()?;
 /// std::io::Write::write_all(&mut writer, b"hello")?;
-/// drop(writer);
 /// let sink = std::fs::File::create("/dev/null")?;
 ///
-/// let report = Transfer::new(&reader, &sink).run()?;
+/// let report = Transfer::new(&reader, &sink).limit(5).run()?;
 /// assert_eq!(report.bytes(), 5);
-/// assert_eq!(report.ended(), Ended::Eof);
+/// assert_eq!(report.ended(), Ended::Limit);
 /// assert_eq!(report.attempts().iter().map(|attempt| attempt.bytes()).sum::<u64>(), 5);
-/// assert!(format!("{report:#}").starts_with("5 bytes by "));
+///
+/// // 5 bytes by splice in 16.2µs, up to the limit
+/// let line = report.to_string();
+/// assert!(line.starts_with("5 bytes by splice in "));
+/// assert!(line.ends_with(", up to the limit"));
+///
+/// assert_eq!(
+///     format!("{report:#}"),
+///     "5 bytes by splice, up to the limit\n  \
+///      splice                       5 bytes in 1 call"
+/// );
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -71,6 +84,7 @@ pub struct Report {
     pub(crate) bytes: u64,
     pub(crate) records: u64,
     pub(crate) ended: Ended,
+    pub(crate) elapsed: Duration,
     /// The first strategy of the plan, if there was a plan.
     pub(crate) first_choice: Option<Strategy>,
     pub(crate) attempts: Vec<Attempt>,
@@ -120,6 +134,7 @@ impl Report {
             bytes: 0,
             records: 0,
             ended,
+            elapsed: Duration::ZERO,
             first_choice,
             attempts: Vec::new(),
             sinks: Vec::new(),
@@ -186,6 +201,31 @@ impl Report {
         let most = moved.reduce(|most, next| if next.bytes > most.bytes { next } else { most });
         let named = most.or(self.attempts.last());
         named.map(|attempt| attempt.strategy).or(self.first_choice)
+    }
+
+    /// Returns the time from the start of [`run`](crate::Transfer::run) to its end, by the
+    /// monotonic clock. It includes the time in which the transfer waited for its ends or for a
+    /// rate limit. It is 0 if the input was refused.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Instant;
+    /// use zcopy::Transfer;
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let before = Instant::now();
+    /// let report = Transfer::new(&zeros, &sink).limit(64 << 20).run()?;
+    /// assert!(report.elapsed() <= before.elapsed());
+    ///
+    /// let speed = report.bytes() as f64 / report.elapsed().as_secs_f64();
+    /// assert!(speed > 0.0, "bytes per second");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
     }
 
     /// Returns every strategy that was tried, in the order of their first calls.
@@ -354,58 +394,5 @@ impl Report {
     #[must_use]
     pub fn into_undelivered(self) -> Vec<u8> {
         self.undelivered.0
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ended = match self.ended {
-            Ended::Eof => "to the end of the source",
-            Ended::Limit => "up to the limit",
-            Ended::Stopped => "until it was stopped",
-            Ended::NoSink => "until no sink was left",
-            Ended::Failed => "until it failed",
-        };
-        write!(f, "{}", Bytes(self.bytes))?;
-        if let Some(strategy) = self.strategy()
-            && !self.attempts.is_empty()
-        {
-            write!(f, " by {strategy}")?;
-        }
-        write!(f, ", {ended}")?;
-        for attempt in &self.attempts {
-            write!(f, "\n  {attempt}")?;
-        }
-        let found_nothing = |last: &Attempt| last.bytes == 0 && last.cause.is_none();
-        if self.ended == Ended::Eof && self.attempts.last().is_some_and(found_nothing) {
-            write!(f, ", which found the end")?;
-        }
-        for sink in &self.sinks {
-            write!(f, "\n{sink}")?;
-        }
-        if self.records > 0 {
-            write!(f, "\nrecords: {}", self.records)?;
-        }
-        if self.hole_bytes > 0 {
-            write!(f, "\nholes: {} not written", Bytes(self.hole_bytes))?;
-        }
-        if self.skipped_bytes > 0 {
-            let skipped = Bytes(self.skipped_bytes);
-            write!(
-                f,
-                "\nskipped: {skipped} could not be read, replaced by zeros"
-            )?;
-        }
-        for (end, grown) in [("source", self.grown_source), ("sink", self.grown_sink)] {
-            if let Some(capacity) = grown {
-                write!(f, "\npipe: the {end} was enlarged to {capacity} bytes")?;
-            }
-        }
-        write!(f, "{}", self.shared_pages)?;
-        let undelivered = Bytes(self.undelivered().len() as u64);
-        if undelivered.0 > 0 {
-            write!(f, "\nundelivered: {undelivered} did not reach the sink")?;
-        }
-        Ok(())
     }
 }

@@ -151,6 +151,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
 
     /// Continues where the fast path ended.
     pub(crate) fn resume(&mut self, partial: Partial) {
+        self.context.started = partial.started;
         if partial.calls > 0 {
             self.context.attempts.push(partial.attempt());
             self.context.bytes = partial.bytes;

@@ -1,5 +1,7 @@
 //! Tests of the text of a report.
 
+use std::time::Duration;
+
 use super::{Attempt, Ended, PageSharing, Report, SinkReport, Undelivered};
 use crate::call_error::Cause;
 use crate::strategy::Strategy;
@@ -25,8 +27,41 @@ const PLAIN: &str = "5 bytes by buffered, up to the limit\n  \
                      buffered                     5 bytes in 2 calls";
 
 #[test]
+fn a_report_prints_one_line_unless_the_whole_is_asked_for() {
+    let sink = SinkReport {
+        index: 1,
+        bytes: 1,
+        strategy: Some(Strategy::Tee),
+        cause: None,
+    };
+    let report = Report {
+        elapsed: Duration::from_micros(1260),
+        records: 1,
+        hole_bytes: 1,
+        skipped_bytes: 1,
+        sinks: vec![sink],
+        undelivered: Undelivered(b"x".to_vec()),
+        ..plain()
+    };
+    assert_eq!(
+        report.to_string(),
+        "5 bytes by buffered in 1.3ms, up to the limit"
+    );
+    assert_eq!(format!("{report:#}").lines().count(), 7);
+
+    let refused = Report::of_nothing(Ended::Failed, None);
+    assert_eq!(refused.to_string(), "0 bytes, until it failed");
+    let nothing = Report::of_nothing(Ended::Limit, Some(Strategy::Splice));
+    assert_eq!(
+        nothing.to_string(),
+        "0 bytes, up to the limit",
+        "none was tried"
+    );
+}
+
+#[test]
 fn a_report_prints_no_line_for_what_did_not_happen() {
-    assert_eq!(plain().to_string(), PLAIN);
+    assert_eq!(format!("{:#}", plain()), PLAIN);
 }
 
 #[test]

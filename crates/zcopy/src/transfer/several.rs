@@ -222,6 +222,7 @@ impl<'a> Transfer<'a> {
     }
 
     pub(super) fn fan_out<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
+        let started = kernel.now();
         let (mut source, mut sinks, plan) = self.prepare_several(&kernel)?;
         let options = self.options;
         let reopen = |fd, info: &mut _, side| reopen_terminal(&kernel, fd, info, side, &options);
@@ -241,6 +242,7 @@ impl<'a> Transfer<'a> {
         let (callbacks, policy) = (self.callbacks, self.policy);
         let mut engine =
             FanOutEngine::new(kernel, source, sinks, &plan, options, callbacks, policy);
+        engine.context().started = started;
         engine.context().share_rate_limiter(self.rate_limiter);
         drive::run(&mut engine)
     }

@@ -43,6 +43,7 @@ mod urgent_bytes;
 mod allocations;
 mod buffer_and_pipe_sizes;
 mod display;
+mod elapsed;
 mod inspect;
 mod rate_limiter;
 mod records;

@@ -11,7 +11,9 @@ use crate::rate::RateLimiter;
 use crate::report::{Ended, Report};
 use crate::sim::kernel::SimKernel;
 use crate::sim::objects::{Object, patterned};
-use crate::sys::OFlags;
+use crate::sim::script::{Call, Injection};
+use crate::strategy::Strategy;
+use crate::sys::{Errno, OFlags};
 
 const RATE: u64 = 100_000;
 
@@ -50,6 +52,37 @@ fn many_small_files_take_as_long_as_one_of_their_length() {
         let slack = Duration::from_millis(100);
         let is_kept = took + slack >= ideal && took <= ideal + slack;
         assert!(is_kept, "{n_files} files of {len}: {took:?}");
+    }
+}
+
+/// For one sink and for several. The source is slow, and its last bytes do not come.
+#[test]
+fn a_report_has_the_time_from_the_start_to_the_end_also_after_a_failure() {
+    for (n_sinks, fails) in [(1, false), (1, true), (2, false), (2, true)] {
+        let kernel = SimKernel::default();
+        kernel.state.borrow_mut().may_sleep = false;
+        let source = Object::written_by_peer(false, &patterned(500_000), &[]);
+        let source = source.with_delay(Duration::from_millis(7));
+        let source = kernel.source(source, OFlags::NONBLOCK);
+        let sinks = [(); 2].map(|()| kernel.sink(Object::file(&[]), OFlags::empty()));
+        if fails {
+            kernel.inject(Call::Write, &[Injection::Fails(Errno::NOSPC)]);
+        }
+        let before = Duration::from_secs(3);
+        kernel.state.borrow_mut().clock += before;
+        let options = Options {
+            strategy: Some(Strategy::Buffered),
+            ..Options::default()
+        };
+        let mut transfer = Transfer::new(&source, &sinks[0]).with_options(options);
+        if n_sinks == 2 {
+            transfer = transfer.also_to(&sinks[1]);
+        }
+        let outcome = transfer.run_with(&kernel);
+        assert_eq!(outcome.is_err(), fails);
+        let report = outcome.unwrap_or_else(crate::Error::into_report);
+        assert!(report.elapsed() >= Duration::from_millis(7));
+        assert_eq!(before + report.elapsed(), kernel.elapsed());
     }
 }
 
