@@ -10,6 +10,7 @@ mod bad_range;
 mod display;
 mod page_sharing;
 mod sink;
+mod sum;
 
 #[cfg(test)]
 mod tests;
