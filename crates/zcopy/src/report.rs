@@ -9,6 +9,8 @@ mod attempt;
 mod bad_range;
 mod display;
 mod page_sharing;
+#[cfg(feature = "serde")]
+mod serialize;
 mod sink;
 mod sum;
 
@@ -34,6 +36,11 @@ pub use sink::SinkReport;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum Ended {
     /// The source ended.
@@ -52,7 +59,8 @@ pub enum Ended {
 ///
 /// `Display` prints one line: the bytes, the strategy that moved the most, the time, and how the
 /// transfer ended. `{:#}` prints a line for each attempt, each of several sinks, and everything else
-/// that happened; the tools print it for `--explain`.
+/// that happened; the tools print it for `--explain`. The feature `serde` serializes every value but
+/// the undelivered bytes, of which it gives the number.
 ///
 /// # Examples
 ///
