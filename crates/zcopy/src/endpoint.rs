@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::call_error::CallError;
 use crate::fd_info::{self, FdInfo, Kind};
-use crate::options::SyncData;
 use crate::side::Side;
 use crate::sys::{
     Blocking, Errno, FdAt, Kernel, OFlags, PollFd, PollFlags, Result, SeekFrom, Status, retried,
@@ -111,18 +110,14 @@ impl<'fd> Endpoint<'fd> {
         self.reserved = self.reserved.saturating_sub(n);
     }
 
-    /// Writes the data of the sink to the disk, unless `when` is [`SyncData::Never`].
+    /// Writes the data of the sink to the disk, if it is a file or block device.
     ///
     /// # Errors
     ///
     /// Every errno of `fdatasync(2)`, except `EINVAL` and `EROFS`: these mean that there is no
     /// disk.
-    pub(crate) fn sync_data<K: Kernel>(
-        &self,
-        kernel: &K,
-        when: SyncData,
-    ) -> std::result::Result<(), CallError> {
-        if when == SyncData::Never || !self.info.is_seekable() {
+    pub(crate) fn sync_data<K: Kernel>(&self, kernel: &K) -> std::result::Result<(), CallError> {
+        if !self.info.is_seekable() {
             return Ok(());
         }
         match retried(|| kernel.sync_data(self.fd)) {

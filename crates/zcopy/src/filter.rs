@@ -23,7 +23,7 @@
 /// }
 ///
 /// let mut output = [0; 8];
-/// let input = Input { bytes: b"a\0b", remaining: Remaining::End };
+/// let input = Input::new(b"a\0b", Remaining::End);
 /// let filtered = WithoutZeros.filter(input, &mut output);
 /// assert_eq!(filtered, Filtered { consumed: 3, produced: 2 });
 /// assert_eq!(&output[..2], b"ab");
@@ -47,12 +47,36 @@ pub trait Filter {
 }
 
 /// The input of a [`Filter`].
+///
+/// The transfer makes it. A test of a filter makes one by [`Input::new`].
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Input<'a> {
     /// Bytes that have been read and not consumed, in order.
     pub bytes: &'a [u8],
     /// Whether more bytes can follow.
     pub remaining: Remaining,
+}
+
+impl<'a> Input<'a> {
+    /// Returns an input, to call a filter without a transfer.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Filter, Filtered, Input, Remaining};
+    ///
+    /// let mut discard = |input: Input<'_>, _: &mut [u8]| Filtered {
+    ///     consumed: input.bytes.len(),
+    ///     produced: 0,
+    /// };
+    /// let filtered = discard.filter(Input::new(b"hello", Remaining::End), &mut []);
+    /// assert_eq!(filtered.consumed, 5);
+    /// ```
+    #[must_use]
+    pub const fn new(bytes: &'a [u8], remaining: Remaining) -> Self {
+        Self { bytes, remaining }
+    }
 }
 
 /// Whether more bytes can follow the [input](Input) of a [`Filter`].

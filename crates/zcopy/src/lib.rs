@@ -189,6 +189,13 @@
 //! A write to a pipe or socket without a reader raises `SIGPIPE`, and a write beyond `RLIMIT_FSIZE`
 //! raises `SIGXFSZ`. The library neither blocks nor ignores them: see [`Transfer`].
 //!
+//! # Features
+//!
+//! - `serde` [default: off]: `Serialize` for [`Report`], [`Attempt`], [`SinkReport`], [`BadRange`],
+//!   [`Progress`], [`Strategy`], [`Ended`] and [`Side`]. Fields have the names of the methods, and
+//!   values of enums are in snake case. An error is `null`, or has an `errno`, which may be `null`,
+//!   and a `message`. The time is `elapsed_seconds`, and `undelivered_bytes` is a number.
+//!
 //! # Promises
 //!
 //! 1. The report and the error count exactly the bytes that the sink accepted.

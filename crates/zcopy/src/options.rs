@@ -172,8 +172,7 @@ pub enum SkipErrors {
 /// When the bytes that the sink has accepted are written to the disk.
 ///
 /// Choose [`EachStep`](Self::EachStep) if an observer records how far the transfer has come and
-/// that must hold after a loss of power. To sync once, call
-/// [`File::sync_data`](std::fs::File::sync_data) after the transfer instead.
+/// that must hold after a loss of power, and [`AtEnd`](Self::AtEnd) if only a whole copy counts.
 ///
 /// # Examples
 ///
@@ -183,7 +182,7 @@ pub enum SkipErrors {
 /// let path = std::env::temp_dir().join(format!("zcopy-doc-sync-{}", std::process::id()));
 /// let zeros = std::fs::File::open("/dev/zero")?;
 /// let sink = std::fs::File::create(&path)?;
-/// let report = Transfer::new(&zeros, &sink).limit(1 << 20).sync_data(SyncData::EachStep).run()?;
+/// let report = Transfer::new(&zeros, &sink).limit(1 << 20).sync_data(SyncData::AtEnd).run()?;
 /// assert_eq!(report.bytes(), 1 << 20);
 /// std::fs::remove_file(path)?;
 /// # Ok::<(), std::io::Error>(())
@@ -198,6 +197,11 @@ pub enum SyncData {
     /// observer counts survives a loss of power. Sinks other than regular files and block devices,
     /// and files without a disk (`/proc`), are not synced.
     EachStep,
+    /// Calls `fdatasync(2)` once, after the last byte and before the report: when the source has
+    /// ended, the limit is reached, or the observer stops the transfer. A transfer that fails is not
+    /// synced, nor is a sink that was [detached](crate::OnSinkError::Detach). The call also writes what earlier transfers have left of the same file. Sinks are
+    /// left out as by [`EachStep`](Self::EachStep).
+    AtEnd,
 }
 
 /// The options that count in records.

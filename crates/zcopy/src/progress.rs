@@ -32,6 +32,7 @@ pub(crate) type Observer<'a> = Box<dyn FnMut(&Progress) -> ControlFlow<()> + Sen
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Progress {
     pub(crate) bytes: u64,
     pub(crate) records: u64,

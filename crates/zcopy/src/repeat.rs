@@ -92,8 +92,8 @@ impl<'a> Repeat<'a> {
     /// assert_eq!(std::io::read_to_string(reader)?, "abcabca");
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn limit(mut self, bytes: u64) -> Self {
-        self.options.limit = Some(bytes);
+    pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.options.limit = bytes.into();
         self
     }
 

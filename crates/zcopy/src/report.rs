@@ -10,7 +10,10 @@ mod bad_range;
 mod display;
 mod page_sharing;
 mod relay;
+#[cfg(feature = "serde")]
+mod serialize;
 mod sink;
+mod sum;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +38,11 @@ pub use sink::SinkReport;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum Ended {
     /// The source ended.
@@ -58,7 +66,8 @@ pub enum Ended {
 ///
 /// `Display` prints one line: the bytes, the strategy that moved the most, the time, and how the
 /// transfer ended. `{:#}` prints a line for each attempt, each of several sinks, and everything else
-/// that happened; the tools print it for `--explain`.
+/// that happened; the tools print it for `--explain`. The feature `serde` serializes every value but
+/// the undelivered bytes, of which it gives the number.
 ///
 /// # Examples
 ///
@@ -67,24 +76,22 @@ pub enum Ended {
 ///
 /// let (reader, mut writer) = std::io::pipe()?;
 /// std::io::Write::write_all(&mut writer, b"hello")?;
-/// drop(writer);
 /// let sink = std::fs::File::create("/dev/null")?;
 ///
-/// let report = Transfer::new(&reader, &sink).run()?;
+/// let report = Transfer::new(&reader, &sink).limit(5).run()?;
 /// assert_eq!(report.bytes(), 5);
-/// assert_eq!(report.ended(), Ended::Eof);
+/// assert_eq!(report.ended(), Ended::Limit);
 /// assert_eq!(report.attempts().iter().map(|attempt| attempt.bytes()).sum::<u64>(), 5);
 ///
-/// // 5 bytes by splice in 16.2µs, to the end of the source
+/// // 5 bytes by splice in 16.2µs, up to the limit
 /// let line = report.to_string();
 /// assert!(line.starts_with("5 bytes by splice in "));
-/// assert!(line.ends_with(", to the end of the source"));
+/// assert!(line.ends_with(", up to the limit"));
 ///
 /// assert_eq!(
 ///     format!("{report:#}"),
-///     "5 bytes by splice, to the end of the source\n  \
-///      splice                       5 bytes in 1 call\n  \
-///      buffered                     0 bytes in 1 call, which found the end"
+///     "5 bytes by splice, up to the limit\n  \
+///      splice                       5 bytes in 1 call"
 /// );
 /// # Ok::<(), std::io::Error>(())
 /// ```

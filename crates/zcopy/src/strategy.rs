@@ -39,6 +39,11 @@ pub use parse::ParseStrategyError;
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum Strategy {
     /// `ioctl(FICLONE)` and `ioctl(FICLONERANGE)`: makes two files share their blocks until one of

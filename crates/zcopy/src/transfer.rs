@@ -221,7 +221,8 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     }
 
     /// Moves at most `bytes` bytes [default: no limit], and reads no further byte from a file, pipe
-    /// or stream socket. A transfer that reaches the limit ends with [`Ended::Limit`].
+    /// or stream socket. A transfer that reaches the limit ends with [`Ended::Limit`]. `None` means
+    /// no limit.
     ///
     /// A limit forbids no strategy, but the plan depends on it: with a limit of at most 32 KiB the
     /// transfer most often reads and writes, and up to 256 KiB it prefers strategies that need no
@@ -246,18 +247,21 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// use std::io::Write;
     /// use zcopy::{Ended, Transfer};
     ///
-    /// let (mut source, mut writer) = std::io::pipe()?;
+    /// let (source, mut writer) = std::io::pipe()?;
     /// writer.write_all(b"hello world")?;
     /// drop(writer);
     /// let sink = std::fs::File::create("/dev/null")?;
     ///
     /// let report = Transfer::new(&source, &sink).limit(6).run()?;
     /// assert_eq!((report.bytes(), report.ended()), (6, Ended::Limit));
-    /// assert_eq!(std::io::read_to_string(&mut source)?, "world", "the pipe keeps the rest");
+    ///
+    /// let no_limit: Option<u64> = None;
+    /// let report = Transfer::new(&source, &sink).limit(no_limit).run()?;
+    /// assert_eq!((report.bytes(), report.ended()), (5, Ended::Eof), "the pipe kept the rest");
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn limit(mut self, bytes: u64) -> Self {
-        self.options.limit = Some(bytes);
+    pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
+        self.options.limit = bytes.into();
         self
     }
 

@@ -187,10 +187,7 @@ impl Format {
         desk.resize(DESK, 0);
         let mut rest = bytes;
         while !rest.is_empty() {
-            let input = Input {
-                bytes: rest,
-                remaining: Remaining::End,
-            };
+            let input = Input::new(rest, Remaining::End);
             let Filtered {
                 consumed: taken,
                 produced: made,

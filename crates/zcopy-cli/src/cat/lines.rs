@@ -49,7 +49,7 @@ impl LineFormat for Format {
 /// let paint = Paint::new().rule("oops=red".as_ref()).unwrap();
 /// let mut lines = Lines::new(Plain).paint(Some(paint));
 /// let mut room = [0; 1 << 16];
-/// let input = Input { bytes: b"fine\noops\nperh", remaining: Remaining::More };
+/// let input = Input::new(b"fine\noops\nperh", Remaining::More);
 /// let filtered = lines.filter(input, &mut room);
 /// assert_eq!(filtered.consumed, 10, "the last line has not ended yet");
 /// assert_eq!(&room[..filtered.produced], b"fine\n\x1b[31moops\x1b[0m\n");

@@ -52,6 +52,7 @@ impl Shortcuts {
             || *cache == Cache::DropBehind
             || *sparse == Sparse::Detect
             || strategy.is_some();
+        // Only an engine syncs, at each step or at the end.
         let needs_engine = needs_facts
             || tick.is_some()
             || idle_timeout.is_some()

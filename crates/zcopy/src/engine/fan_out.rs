@@ -352,7 +352,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
         // This comes first because it may still detach a sink.
-        let cleanup = self.finish_sinks();
+        let cleanup = self.finish_sinks(&outcome);
         self.count();
         self.drop_delivered();
         let undelivered = self.return_undelivered(self.context.bytes);

@@ -16,7 +16,7 @@ use crate::engine::{Callbacks, Engine, Flow};
 use crate::error::{Error, RunError};
 use crate::fast_path::Partial;
 use crate::fd_info::Kind;
-use crate::options::{Options, Sparse};
+use crate::options::{Options, Sparse, SyncData};
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::records::Records;
@@ -297,7 +297,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         if n > 0 {
             self.context.times_blocked = 0;
             self.source_has_answered = true;
-            self.sync_data()?;
+            self.sync_data(SyncData::EachStep)?;
             if self.phase == Phase::Confirming {
                 self.phase = Phase::Main;
             }
@@ -319,9 +319,12 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         Ok(Flow::Observe)
     }
 
-    pub(super) fn sync_data(&self) -> Result<(), CallError> {
-        let sink = &self.state.sink;
-        sink.sync_data(&self.context.kernel, self.context.options.sync_data)
+    /// Syncs the sink, if the caller wants it at this moment.
+    pub(super) fn sync_data(&self, moment: SyncData) -> Result<(), CallError> {
+        if self.context.options.sync_data != moment {
+            return Ok(());
+        }
+        self.state.sink.sync_data(&self.context.kernel)
     }
 
     /// Releases the range that is reserved in the sink, if no bytes before `end` wait for it.
@@ -435,6 +438,10 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         let closed = self.state.sink_reopened.close(&self.context.kernel);
         let cleanup = finished_holes
             .and(released)
+            .and_then(|()| match outcome {
+                Ok(_) => self.sync_data(SyncData::AtEnd),
+                Err(_) => Ok(()),
+            })
             .and_then(|()| self.finish_cache())
             .and(closed);
         let (source, sink) = (&self.state.source.info, &self.state.sink.info);

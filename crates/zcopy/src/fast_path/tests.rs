@@ -216,7 +216,7 @@ fn a_series_delivers_what_its_transfers_report_and_nothing_of_one_in_another() {
         };
         let sink = kernel.sink(sink, OFlags::empty());
         let series = Series::new(&sink);
-        let mut expected = Vec::new();
+        let mut expected: Vec<u8> = Vec::new();
         for (nth, (len, injections, limit)) in draws.iter().enumerate() {
             // The files of a series have different contents.
             let place = nth as u64 * 1_000_000;

@@ -24,6 +24,7 @@ use super::{Ended, Report};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct RelayReport {
     pub(crate) a_to_b: Report,
     pub(crate) b_to_a: Report,

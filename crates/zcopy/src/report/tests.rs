@@ -160,6 +160,88 @@ fn only_a_last_attempt_without_bytes_or_error_found_the_end() {
 }
 
 #[test]
+fn a_sum_of_reports_loses_neither_counts_nor_errors_nor_undelivered_bytes() {
+    let sink = |index, bytes, cause| SinkReport {
+        index,
+        bytes,
+        strategy: Some(Strategy::Tee),
+        cause,
+    };
+    let failed = |errno| Some(Cause::Errno(errno));
+    let earlier = Report {
+        bytes: 12,
+        records: 1,
+        ended: Ended::Failed,
+        elapsed: Duration::from_secs(1),
+        attempts: vec![
+            Attempt {
+                cause: failed(Errno::INVAL),
+                hole_bytes: 2,
+                ..attempt(Strategy::Splice, 5, 1)
+            },
+            attempt(Strategy::Buffered, 7, 2),
+        ],
+        sinks: vec![sink(0, 12, None), sink(1, 3, failed(Errno::PIPE))],
+        hole_bytes: 10,
+        skipped_bytes: 100,
+        shared_pages: PageSharing::OfFile,
+        grown_source: Some(1),
+        grown_sink: Some(2),
+        undelivered: Undelivered(b"one".to_vec()),
+        first_choice: Some(Strategy::Splice),
+    };
+    let later = Report {
+        bytes: 30,
+        records: 2,
+        elapsed: Duration::from_secs(2),
+        attempts: vec![
+            attempt(Strategy::Tee, 10, 4),
+            Attempt {
+                hole_bytes: 3,
+                ..attempt(Strategy::Splice, 20, 8)
+            },
+        ],
+        sinks: vec![sink(1, 30, None), sink(0, 30, failed(Errno::NOSPC))],
+        hole_bytes: 20,
+        skipped_bytes: 200,
+        grown_sink: Some(3),
+        undelivered: Undelivered(b"two".to_vec()),
+        ..Report::of_nothing(Ended::Stopped, Some(Strategy::Tee))
+    };
+    let total: Report = [&earlier, &later].into_iter().sum();
+    assert_eq!((total.bytes(), total.records()), (42, 3));
+    assert_eq!(
+        (total.ended(), total.elapsed()),
+        (Ended::Stopped, Duration::from_secs(3))
+    );
+    assert_eq!((total.hole_bytes(), total.skipped_bytes()), (30, 300));
+    assert_eq!(
+        (total.grown_source(), total.grown_sink()),
+        (Some(1), Some(3))
+    );
+    assert!(total.shared_pages());
+    assert_eq!(total.undelivered(), b"onetwo");
+    let attempts = total.attempts.iter();
+    let attempts = attempts.map(|it| (it.strategy, it.bytes, it.hole_bytes, it.calls, it.cause));
+    assert_eq!(
+        attempts.collect::<Vec<_>>(),
+        [
+            (Strategy::Splice, 25, 5, 9, failed(Errno::INVAL)),
+            (Strategy::Buffered, 7, 0, 2, None),
+            (Strategy::Tee, 10, 0, 4, None),
+        ]
+    );
+    let sinks = total.sinks.iter().map(|it| (it.index, it.bytes, it.cause));
+    assert_eq!(
+        sinks.collect::<Vec<_>>(),
+        [(0, 42, failed(Errno::NOSPC)), (1, 33, failed(Errno::PIPE))]
+    );
+
+    let nothing: Report = Vec::<Report>::new().into_iter().sum();
+    assert_eq!((nothing.bytes(), nothing.strategy()), (0, None));
+}
+
+#[test]
 fn a_report_names_the_strategy_that_moved_most_and_of_two_the_first() {
     use Strategy::{Buffered, Sendfile, Splice, Tee};
     for (attempts, named) in [

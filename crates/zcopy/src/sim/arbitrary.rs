@@ -339,6 +339,8 @@ pub(crate) fn scenario_options() -> impl Strategy<Value = ScenarioOptions> {
         (Cache::DropBehind, SyncData::Never),
         (Cache::DropBehind, SyncData::EachStep),
         (Cache::Keep, SyncData::EachStep),
+        (Cache::Keep, SyncData::AtEnd),
+        (Cache::DropBehind, SyncData::AtEnd),
     ]);
     let breaks = prop_oneof![4 => Just(None), 1 => (0..20_usize).prop_map(Some)];
     let buffer_sizes = prop_oneof![

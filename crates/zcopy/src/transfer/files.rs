@@ -126,8 +126,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// [default: [`SyncData::Never`], which leaves it to the kernel].
     ///
     /// Choose [`SyncData::EachStep`] if the bytes that an observer has counted must survive a loss
-    /// of power. It waits for the disk after every step. If only the end of the transfer matters,
-    /// call [`File::sync_data`](std::fs::File::sync_data) after it, which costs one wait.
+    /// of power. It waits for the disk after every step. Choose [`SyncData::AtEnd`], which waits
+    /// once, if only the end of the transfer matters: to replace a file by a copy, for example.
     /// [`cache`](Self::cache) starts the same writes, but flushes no cache of the disk.
     ///
     /// With several sinks the transfer syncs each. Bytes that the disk turns out not to take count
@@ -153,7 +153,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// let zeros = std::fs::File::open("/dev/zero")?;
     /// let sink = std::fs::File::create(&path)?;
     /// let transfer = Transfer::new(&zeros, &sink).limit(1 << 20);
-    /// assert_eq!(transfer.sync_data(SyncData::EachStep).run()?.bytes(), 1 << 20);
+    /// assert_eq!(transfer.sync_data(SyncData::AtEnd).run()?.bytes(), 1 << 20);
     /// std::fs::remove_file(path)?;
     /// # Ok::<(), std::io::Error>(())
     /// ```

@@ -237,7 +237,7 @@ fn in_a_child() {
     limit(Resource::Nofile, "NOFILE");
 
     let repeated = variable("REPEAT").map(|len| {
-        let limit = variable("LIMIT").unwrap().parse().unwrap();
+        let limit: u64 = variable("LIMIT").unwrap().parse().unwrap();
         (crate::files::pattern(len.parse().unwrap()), limit)
     });
 

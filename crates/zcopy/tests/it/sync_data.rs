@@ -1,4 +1,4 @@
-//! `fdatasync(2)` after each step.
+//! `fdatasync(2)` after each step, or at the end.
 
 use zcopy::{Ended, SyncData, Transfer};
 
@@ -7,14 +7,18 @@ use crate::files::{assert_same, contents, file, file_in, pattern};
 use crate::mounts::Fs;
 
 #[test]
-fn every_kind_of_sink_takes_a_transfer_that_syncs_each_step() {
+fn every_kind_of_sink_takes_a_transfer_that_syncs() {
     let bytes = pattern(300_000);
-    for kind in SinkKind::ALL {
+    let when = [SyncData::EachStep, SyncData::AtEnd];
+    for (kind, when) in SinkKind::ALL
+        .into_iter()
+        .flat_map(|kind| when.map(|when| (kind, when)))
+    {
         let Some(sink) = Sink::new(kind) else {
             continue;
         };
         let source = file(&bytes);
-        let transfer = Transfer::new(&source, &sink.fd).sync_data(SyncData::EachStep);
+        let transfer = Transfer::new(&source, &sink.fd).sync_data(when);
         let report = transfer.run().unwrap();
         assert_eq!(
             (report.bytes(), report.ended()),

@@ -90,10 +90,7 @@ fn rewritten(parts: &[&[u8]], format: &mut Format) -> Vec<u8> {
     for (part, rest) in open.chain([(&b""[..], Remaining::End)]) {
         shown.extend_from_slice(part);
         while !shown.is_empty() {
-            let input = Input {
-                bytes: &shown,
-                remaining: rest,
-            };
+            let input = Input::new(&shown, rest);
             let answer = format.filter(input, &mut room);
             out.extend_from_slice(&room[..answer.produced]);
             shown.drain(..answer.consumed);
@@ -271,10 +268,7 @@ fn blank_lines_with_everything_fill_the_least_room_and_no_more() {
     // What is left at the end is more or less than a block needs.
     for more in (0..2000).step_by(50) {
         let mut room = vec![b'#'; LEAST_ROOM + more];
-        let input = Input {
-            bytes: &bytes,
-            remaining: Remaining::More,
-        };
+        let input = Input::new(&bytes, Remaining::More);
         let Filtered {
             consumed: taken,
             produced: made,

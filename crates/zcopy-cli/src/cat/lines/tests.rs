@@ -85,10 +85,7 @@ impl<R: Filter> Driver<R> {
     fn pump(&mut self, last: Option<Remaining>) {
         let mut rest = last.unwrap_or(Remaining::More);
         loop {
-            let input = Input {
-                bytes: &self.held,
-                remaining: rest,
-            };
+            let input = Input::new(&self.held, rest);
             self.room.fill(b'?');
             let rewritten = self.rewriter.filter(input, &mut self.room);
             self.out.extend_from_slice(&self.room[..rewritten.produced]);
@@ -157,13 +154,7 @@ fn what_waits_for_its_end_is_searched_once() {
     let mut room = vec![0; 1 << 16];
     let mut look = |lines: &mut Lines<Plain>, bytes: &[u8]| {
         let rest = Remaining::More;
-        lines.filter(
-            Input {
-                bytes,
-                remaining: rest,
-            },
-            &mut room,
-        )
+        lines.filter(Input::new(bytes, rest), &mut room)
     };
     look(&mut lines, b"one\ntwo");
     assert_eq!(lines.searched, 3);
@@ -255,13 +246,7 @@ fn what_is_made_of_a_line_may_be_larger_than_the_room() {
     let mut bytes = line.as_bytes();
     loop {
         let rest = Remaining::More;
-        let rewritten = lines.filter(
-            Input {
-                bytes,
-                remaining: rest,
-            },
-            &mut room,
-        );
+        let rewritten = lines.filter(Input::new(bytes, rest), &mut room);
         if rewritten == Filtered::NEED_MORE {
             break;
         }
@@ -298,15 +283,7 @@ fn a_line_allocates_nothing() {
         let mut bytes = text.as_bytes();
         while !bytes.is_empty() {
             let rest = Remaining::End;
-            bytes = &bytes[lines
-                .filter(
-                    Input {
-                        bytes,
-                        remaining: rest,
-                    },
-                    &mut room,
-                )
-                .consumed..];
+            bytes = &bytes[lines.filter(Input::new(bytes, rest), &mut room).consumed..];
         }
     };
     let line = "2026-11-21 12:00:00 [error] x=1\n";

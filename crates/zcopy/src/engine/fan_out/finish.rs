@@ -2,6 +2,8 @@
 
 use super::FanOutEngine;
 use crate::error::RunError;
+use crate::options::SyncData;
+use crate::report::Ended;
 use crate::strategy::Strategy;
 use crate::sys::{Blocking, Kernel};
 
@@ -92,8 +94,14 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
     }
 
-    pub(super) fn finish_sinks(&mut self) -> Result<(), RunError> {
-        let when = self.context.options.sync_data;
+    pub(super) fn finish_sinks(
+        &mut self,
+        transferred: &Result<Ended, RunError>,
+    ) -> Result<(), RunError> {
+        let when = match self.context.options.sync_data {
+            SyncData::AtEnd if transferred.is_err() => SyncData::Never,
+            when => when,
+        };
         let mut outcome = Ok(());
         for index in 0..self.sinks.len() {
             if let Err(error) = self.sinks[index].finish(&self.context.kernel, when) {

@@ -211,15 +211,18 @@ impl<'a> SinkState<'a> {
         }
     }
 
-    /// Syncs what an interrupted step has left, releases the reservation and closes the reopened
-    /// file.
+    /// Syncs what an interrupted step has left, or everything if `when` is [`SyncData::AtEnd`] and
+    /// the sink has not failed; releases the reservation and closes the reopened file.
     pub(crate) fn finish<K: Kernel>(
         &mut self,
         kernel: &K,
         when: SyncData,
     ) -> Result<(), CallError> {
         self.state.sink.release(kernel);
-        let synced = self.sync_data(kernel, when);
+        let synced = match when {
+            SyncData::AtEnd if self.failed_with.is_none() => self.state.sink.sync_data(kernel),
+            _ => self.sync_data(kernel, when),
+        };
         let dropped = match &mut self.drop_window {
             Some(drop_window) => drop_window.finish_written(kernel, &self.state.sink),
             None => Ok(()),
@@ -228,12 +231,13 @@ impl<'a> SinkState<'a> {
         synced.and(dropped).and(closed)
     }
 
+    /// Syncs what the sink has accepted since the last call, if the caller wants that.
     fn sync_data<K: Kernel>(&mut self, kernel: &K, when: SyncData) -> Result<(), CallError> {
-        if self.synced == self.delivered {
+        if when != SyncData::EachStep || self.synced == self.delivered {
             return Ok(());
         }
         self.synced = self.delivered;
-        self.state.sink.sync_data(kernel, when)
+        self.state.sink.sync_data(kernel)
     }
 
     /// Returns the strategy that gives the sink its bytes.

@@ -3,6 +3,7 @@
 use super::PairEngine;
 use crate::call_error::CallError;
 use crate::endpoint;
+use crate::options::SyncData;
 use crate::sys::Kernel;
 
 impl<K: Kernel> PairEngine<'_, K> {
@@ -44,7 +45,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             // The length may have changed, so the sink is synced again.
             return match self.state.holes.bytes {
                 0 => Ok(()),
-                _ => self.sync_data(),
+                _ => self.sync_data(SyncData::EachStep),
             };
         };
         let missing = self.state.holes.take_back(&self.context.kernel, sink);

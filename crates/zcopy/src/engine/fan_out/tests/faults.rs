@@ -309,6 +309,36 @@ fn a_disk_that_fails_to_sync_detaches_its_sink_and_the_rest_goes_on() {
     assert!(kernel.results(Call::SyncData).len() > 2);
 }
 
+/// The first sync fails, after all bytes have arrived.
+#[test]
+fn a_fan_out_that_syncs_at_its_end_syncs_each_sink_once() {
+    for policy in [OnSinkError::Detach, OnSinkError::Stop] {
+        for fails in [false, true] {
+            let kernel = SimKernel::default();
+            let source = kernel.source(
+                Object::written_by_peer(false, &patterned(100_000), &[]),
+                OFlags::empty(),
+            );
+            let sinks = [(); 2].map(|()| kernel.sink(Object::file(&[]), OFlags::empty()));
+            let options = Options {
+                sync_data: SyncData::AtEnd,
+                ..options()
+            };
+            if fails {
+                kernel.inject(Call::SyncData, &[Injection::Fails(Errno::IO)]);
+            }
+            let outcome = fan_out(&kernel, (&source, &sinks), options, policy);
+            assert_eq!(outcome.is_err(), fails && policy == OnSinkError::Stop);
+            let report = outcome.unwrap_or_else(crate::Error::into_report);
+            assert_eq!(report.bytes(), 100_000);
+            let failed = report.sinks().iter().map(|sink| sink.error().is_some());
+            assert_eq!(failed.collect::<Vec<_>>(), [fails, false]);
+            assert!(report.sinks().iter().all(|sink| sink.bytes() == 100_000));
+            assert_eq!(kernel.results(Call::SyncData).len(), 2);
+        }
+    }
+}
+
 /// A read returns the bytes behind an urgent byte, which a splice does not, and a write puts them
 /// into the private pipe.
 #[test]

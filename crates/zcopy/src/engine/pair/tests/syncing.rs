@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::options::{Options, Sparse, SyncData};
+use crate::report::Ended;
 use crate::side::Side;
 use crate::sim::kernel::SimKernel;
 use crate::sim::objects::{File, Object, patterned};
@@ -51,6 +52,89 @@ fn every_step_is_synced_before_its_bytes_are_reported() {
         }
         assert!(!observed.is_empty());
     }
+}
+
+/// For a short file too, and with each reason to end but a failure. The second call sets the length
+/// of a hole at the end.
+#[test]
+fn a_transfer_that_syncs_at_its_end_syncs_once_and_last() {
+    let cases = [
+        (LONG, None, false),
+        (LONG, Some(300_000), false),
+        (LONG, None, true),
+    ];
+    for (len, limit, stops) in [(0, None, false), (100, None, false)]
+        .into_iter()
+        .chain(cases)
+    {
+        let kernel = SimKernel::default();
+        let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+        let options = Options {
+            sync_data: SyncData::AtEnd,
+            observed: true,
+            limit,
+            strategy: Some(Strategy::Buffered),
+            ..Options::default()
+        };
+        let observe = |_: &crate::progress::Progress| {
+            if stops {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let ends = (&source, &sink);
+        let report = transfer_with(&kernel, ends, options, Callbacks::observing(observe)).unwrap();
+        let expected = match (stops, limit) {
+            (true, _) => Ended::Stopped,
+            (_, Some(_)) => Ended::Limit,
+            _ => Ended::Eof,
+        };
+        assert_eq!(report.ended(), expected);
+        assert_eq!(kernel.results(Call::SyncData), [Ok(0)]);
+        let log = kernel.state.borrow().log.clone();
+        let after = log.iter().skip_while(|(call, _)| *call != Call::SyncData);
+        let after: Vec<_> = after.map(|(call, _)| *call).collect();
+        assert!(!after.contains(&Call::Write), "{after:?}");
+    }
+}
+
+#[test]
+fn a_failed_sync_at_the_end_is_the_sinks_failure_and_every_byte_counts() {
+    let kernel = SimKernel::default();
+    let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let options = Options {
+        sync_data: SyncData::AtEnd,
+        ..Options::default()
+    };
+    kernel.inject(Call::SyncData, &[Injection::Fails(Errno::IO)]);
+    let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+    let found = (error.call(), error.side(), error.bytes());
+    assert_eq!(found, (Some("fdatasync"), Side::Sink, LONG as u64));
+    assert_eq!(error.raw_os_error(), Some(Errno::IO.raw_os_error()));
+    assert!(error.undelivered().is_empty());
+    assert_eq!(kernel.contents(&sink), patterned(LONG));
+}
+
+#[test]
+fn a_transfer_that_fails_is_not_synced_at_its_end() {
+    let kernel = SimKernel::default();
+    let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let options = Options {
+        sync_data: SyncData::AtEnd,
+        strategy: Some(Strategy::Buffered),
+        ..Options::default()
+    };
+    kernel.inject(
+        Call::Write,
+        &[Injection::Normal, Injection::Fails(Errno::NOSPC)],
+    );
+    let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+    assert_eq!(error.call(), Some("write"));
+    assert_eq!(kernel.results(Call::SyncData), []);
 }
 
 #[test]
@@ -114,12 +198,19 @@ fn a_file_without_a_disk_is_let_be() {
 /// The last call sets the length of the file.
 #[test]
 fn a_hole_at_the_end_is_synced_too() {
+    for when in [SyncData::EachStep, SyncData::AtEnd] {
+        a_hole_at_the_end_is_synced(when);
+    }
+}
+
+fn a_hole_at_the_end_is_synced(when: SyncData) {
     let kernel = SimKernel::default();
     let source = File::sparse(&[&patterned(100_000)[..98_304], &vec![0; 101_696]].concat());
     let source = kernel.source(Object::File(source), OFlags::empty());
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let options = Options {
         sparse: Sparse::Keep,
+        sync_data: when,
         ..each_step()
     };
     let report = transfer(&kernel, (&source, &sink), options).unwrap();
