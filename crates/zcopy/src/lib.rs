@@ -187,7 +187,49 @@
 //! # Signals
 //!
 //! A write to a pipe or socket without a reader raises `SIGPIPE`, and a write beyond `RLIMIT_FSIZE`
-//! raises `SIGXFSZ`. The library neither blocks nor ignores them: see [`Transfer`].
+//! raises `SIGXFSZ`, by every strategy alike: no call that moves bytes inside the kernel can
+//! suppress them. Both belong to the process, so that the library neither blocks nor ignores them.
+//! Rust programs ignore `SIGPIPE`, and get `EPIPE` instead.
+//!
+//! A C program does not, unless it says so. Rust code inside one (a `cdylib`, a plug-in) ends the
+//! whole process when a reader has gone. It can block the signal in its own thread meanwhile, which
+//! the rest of the process does not notice:
+//!
+//! ```
+//! /// Runs `action` without a `SIGPIPE` in this thread. A write to a closed pipe fails with `EPIPE`.
+//! fn without_sigpipe<T>(action: impl FnOnce() -> T) -> T {
+//!     // SAFETY: each call gets pointers to initialised sets that outlive it. `SIGPIPE` is raised
+//!     // for the thread that writes, so that the mask of this thread decides.
+//!     unsafe {
+//!         let mut sigpipe: libc::sigset_t = std::mem::zeroed();
+//!         libc::sigemptyset(&mut sigpipe);
+//!         libc::sigaddset(&mut sigpipe, libc::SIGPIPE);
+//!         let mut pending = sigpipe;
+//!         libc::sigpending(&mut pending);
+//!         let was_pending = libc::sigismember(&pending, libc::SIGPIPE) == 1;
+//!         let mut before = sigpipe;
+//!         libc::pthread_sigmask(libc::SIG_BLOCK, &sigpipe, &mut before);
+//!         let result = action();
+//!         if !was_pending {
+//!             // Take back the signal that the action may have raised.
+//!             let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+//!             libc::sigtimedwait(&sigpipe, std::ptr::null_mut(), &at_once);
+//!         }
+//!         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+//!         result
+//!     }
+//! }
+//!
+//! # // As in a C program.
+//! # unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+//! let (reader, writer) = std::io::pipe()?;
+//! drop(reader);
+//! let version = std::fs::File::open("/proc/version")?;
+//! let error = without_sigpipe(|| zcopy::copy(&version, &writer)).unwrap_err();
+//! assert!(error.is_disconnected());
+//! # unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+//! # Ok::<(), std::io::Error>(())
+//! ```
 //!
 //! # Features
 //!
@@ -288,7 +330,12 @@ cfg_if! {
     }
 }
 
-/// Compiles and runs the examples of the README.
+/// Compiles and runs the examples of the project's README.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
+struct ProjectReadme;
+
+/// Compiles and runs the examples of the crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
 struct Readme;
