@@ -10,11 +10,14 @@ use crate::report::RelayReport;
 use crate::stop::Stop;
 use crate::sys::{Linux, WithOwners};
 
+mod both;
 mod direction;
+mod interest;
 mod session;
 
-use session::Both;
-pub use session::{EndInterest, RelayInterest, RelayProgressed, RelaySession};
+use both::Both;
+pub use interest::{EndInterest, RelayInterest, RelayProgressed};
+pub use session::RelaySession;
 
 #[cfg(doc)]
 use crate::{Ended, Transfer};

@@ -1,0 +1,275 @@
+//! Both directions of a relay, and the wait for either.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use super::direction::Direction;
+use super::interest::{EndInterest, RelayInterest, RelayProgressed};
+use crate::call_error::CallError;
+use crate::classify;
+use crate::endpoint::Endpoint;
+use crate::engine::{Callbacks, PairEngine};
+use crate::error::{Error, Result, RunError};
+use crate::fd_info::FdInfo;
+use crate::options::Options;
+use crate::plan::Plan;
+use crate::rate::RateLimiter;
+use crate::report::{Ended, RelayReport};
+use crate::session::Steps;
+use crate::side::Side;
+use crate::stop::Stop;
+use crate::sys::{Errno, Kernel, PollFd, PollFlags};
+use crate::time_limits::TimeLimits;
+
+/// How long both directions have to be blocked until they give back pipes and buffers.
+const REST_AFTER: Duration = Duration::from_secs(1);
+
+/// The facts and the plan of each direction.
+pub(super) struct PreparedBoth {
+    a_to_b: (FdInfo, FdInfo, Plan),
+    b_to_a: (FdInfo, FdInfo, Plan),
+}
+
+/// Both directions of a relay.
+pub(super) struct Both<'a, K: Kernel> {
+    kernel: K,
+    a: BorrowedFd<'a>,
+    b: BorrowedFd<'a>,
+    a_to_b: Direction<'a, K>,
+    b_to_a: Direction<'a, K>,
+    time_limits: TimeLimits,
+    stop: Option<Stop>,
+    ended: Option<Ended>,
+    /// When both directions rest, on the kernel's clock. `None` while bytes move, and once they do.
+    rests_at: Option<Duration>,
+    is_resting: bool,
+}
+
+impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
+    /// Classifies both ends for both directions.
+    pub(super) fn prepare(
+        kernel: &K,
+        a: BorrowedFd<'_>,
+        b: BorrowedFd<'_>,
+        options: &Options,
+    ) -> Result<PreparedBoth> {
+        let prepare = |source, sink| {
+            let prepared = classify::prepare(kernel, source, sink, options);
+            prepared.map_err(RunError::before_anything_moved)
+        };
+        Ok(PreparedBoth {
+            a_to_b: prepare(a, b)?,
+            b_to_a: prepare(b, a)?,
+        })
+    }
+
+    pub(super) fn new(
+        kernel: K,
+        a: BorrowedFd<'a>,
+        b: BorrowedFd<'a>,
+        prepared: PreparedBoth,
+        options: Options,
+        rate_limiter: Option<RateLimiter>,
+        stop: Option<Stop>,
+    ) -> Self {
+        let time_limits = TimeLimits::new(&kernel, &options);
+        // The time-outs are common to both directions.
+        let options = Options {
+            idle_timeout: None,
+            deadline: None,
+            ..options
+        };
+        let direction = |source, sink, (from, to, plan)| {
+            let source = Endpoint::new(source, from, None);
+            let to = Endpoint::new(sink, to, None);
+            let callbacks = Callbacks::default();
+            let engine = PairEngine::new(kernel, source, to, plan, options, callbacks);
+            let _ = &rate_limiter;
+            Direction::new(Steps::new(engine), sink)
+        };
+        Self {
+            kernel,
+            a,
+            b,
+            a_to_b: direction(a, b, prepared.a_to_b),
+            b_to_a: direction(b, a, prepared.b_to_a),
+            time_limits,
+            stop,
+            ended: None,
+            rests_at: None,
+            is_resting: false,
+        }
+    }
+
+    pub(super) fn step(&mut self, max: u64) -> Result<RelayProgressed> {
+        if let Some(ended) = self.ended.or_else(|| self.ended_early()) {
+            self.ended = Some(ended);
+            return Ok(RelayProgressed::Ended(ended));
+        }
+        let a_to_b = self.a_to_b.step(max).map_err(|error| self.fail(error))?;
+        let b_to_a = self.b_to_a.step(max).map_err(|error| self.fail(error))?;
+        if a_to_b + b_to_a > 0 {
+            self.time_limits.note_activity(&self.kernel);
+            self.rests_at = None;
+            self.is_resting = false;
+            return Ok(RelayProgressed::Moved { a_to_b, b_to_a });
+        }
+        if !self.a_to_b.is_open() && !self.b_to_a.is_open() {
+            self.ended = Some(Ended::Eof);
+            return Ok(RelayProgressed::Ended(Ended::Eof));
+        }
+        self.rest();
+        Ok(RelayProgressed::Blocked(self.interest()))
+    }
+
+    /// Returns how the relay ends now, if it does.
+    fn ended_early(&self) -> Option<Ended> {
+        if self.stop.as_ref().is_some_and(Stop::is_stopped) {
+            return Some(Ended::Stopped);
+        }
+        let left = self.time_limits.remaining(&self.kernel);
+        left.is_some_and(|left| left.is_zero())
+            .then_some(Ended::TimedOut)
+    }
+
+    /// Gives back pipes and buffers when both directions have been blocked for long enough.
+    fn rest(&mut self) {
+        if self.is_resting {
+            return;
+        }
+        let now = self.kernel.now();
+        let rests_at = *self.rests_at.get_or_insert(now + REST_AFTER);
+        if now >= rests_at {
+            self.a_to_b.rest();
+            self.b_to_a.rest();
+            self.is_resting = true;
+        }
+    }
+
+    /// Returns what both directions wait for.
+    fn interest(&self) -> RelayInterest {
+        let (forth, back) = (self.a_to_b.interest(), self.b_to_a.interest());
+        let until_rest = self.rests_at.filter(|_| !self.is_resting);
+        let until_rest = until_rest.map(|rests_at| rests_at.saturating_sub(self.kernel.now()));
+        let times = [
+            forth.timeout(),
+            back.timeout(),
+            self.time_limits.remaining(&self.kernel),
+            until_rest,
+        ];
+        RelayInterest {
+            a: EndInterest {
+                readable: forth.source(),
+                writable: back.sink(),
+            },
+            b: EndInterest {
+                readable: back.source(),
+                writable: forth.sink(),
+            },
+            timeout: times.into_iter().flatten().min(),
+        }
+    }
+
+    pub(super) fn drive(&mut self) -> Result<Ended> {
+        loop {
+            match self.step(u64::MAX)? {
+                RelayProgressed::Moved { .. } => {}
+                RelayProgressed::Ended(ended) => return Ok(ended),
+                RelayProgressed::Blocked(interest) => self.wait(interest)?,
+            }
+        }
+    }
+
+    /// Polls for the interest once, and tells both directions the result.
+    fn wait(&mut self, interest: RelayInterest) -> Result<()> {
+        let mut polled = Polled::new(self.a);
+        let a = polled.push(self.a, interest.a.events());
+        let b = polled.push(self.b, interest.b.events());
+        if let Some(stop) = &self.stop {
+            polled.push(stop.as_fd(), PollFlags::IN);
+        }
+        match self.kernel.poll(polled.fds(), interest.timeout) {
+            // Only a step sees what is due.
+            Ok(0) | Err(Errno::INTR) => return Ok(()),
+            Ok(_) => {}
+            Err(errno) => {
+                let error = RunError::from(CallError::new("poll", Side::Neither, errno));
+                return Err(self.fail(error.before_anything_moved()));
+            }
+        }
+        let (a, b) = (polled.found(a), polled.found(b));
+        let (readable, writable) = (PollFlags::IN | BROKEN, PollFlags::OUT | BROKEN);
+        self.a_to_b
+            .note_polled(a.intersects(readable), b.intersects(writable));
+        self.b_to_a
+            .note_polled(b.intersects(readable), a.intersects(writable));
+        Ok(())
+    }
+
+    /// Ends both directions, and returns the error that tells of both.
+    fn fail(&mut self, error: Error) -> Error {
+        // Only the first failure counts.
+        error.with_relay(self.end(Ended::Failed).0)
+    }
+
+    pub(super) fn finish(&mut self) -> Result<RelayReport> {
+        match self.end(self.ended.unwrap_or(Ended::Stopped)) {
+            (report, None) => Ok(report),
+            (report, Some(error)) => Err(error.with_relay(report)),
+        }
+    }
+
+    /// Ends both directions. Returns the report, and the first failure.
+    fn end(&mut self, ended: Ended) -> (RelayReport, Option<Error>) {
+        self.ended = Some(ended);
+        let (a_to_b, forth) = self.a_to_b.finish();
+        let (b_to_a, back) = self.b_to_a.finish();
+        let report = RelayReport {
+            a_to_b,
+            b_to_a,
+            ended,
+        };
+        (report, forth.or(back))
+    }
+}
+
+/// What `poll(2)` reports of an end that is broken or hung up: the next call tells more.
+const BROKEN: PollFlags = PollFlags::HUP.union(PollFlags::ERR);
+
+/// The descriptors of one `poll(2)`: both ends, and the caller's `Stop`.
+struct Polled<'fd> {
+    fds: [PollFd<'fd>; 3],
+    len: usize,
+}
+
+impl<'fd> Polled<'fd> {
+    /// Returns an empty list. (The array needs some descriptor.)
+    fn new(any: BorrowedFd<'fd>) -> Self {
+        let unused = PollFd::from_borrowed_fd(any, PollFlags::empty());
+        Self {
+            fds: [unused.clone(), unused.clone(), unused],
+            len: 0,
+        }
+    }
+
+    /// Adds a descriptor, unless nobody waits for it: it may be hung up, which would end every
+    /// poll.
+    fn push(&mut self, fd: BorrowedFd<'fd>, events: PollFlags) -> Option<usize> {
+        if events.is_empty() {
+            return None;
+        }
+        let index = self.len;
+        self.fds[index] = PollFd::from_borrowed_fd(fd, events);
+        self.len += 1;
+        Some(index)
+    }
+
+    fn fds(&mut self) -> &mut [PollFd<'fd>] {
+        &mut self.fds[..self.len]
+    }
+
+    /// Returns what the poll has found.
+    fn found(&self, index: Option<usize>) -> PollFlags {
+        index.map_or(PollFlags::empty(), |index| self.fds[index].revents())
+    }
+}

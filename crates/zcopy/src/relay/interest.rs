@@ -1,0 +1,85 @@
+//! What a relay waits for, and the result of its steps.
+
+use std::time::Duration;
+
+use crate::report::Ended;
+use crate::sys::PollFlags;
+
+#[cfg(doc)]
+use crate::RelaySession;
+
+/// The result of one [step](RelaySession::step) of a relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a blocked relay has to be waited for"]
+#[non_exhaustive]
+pub enum RelayProgressed {
+    /// At least one byte moved. Call [`step`](RelaySession::step) again.
+    Moved {
+        /// The bytes that the second end accepted.
+        a_to_b: u64,
+        /// The bytes that the first end accepted.
+        b_to_a: u64,
+    },
+    /// Nothing moved. Call [`step`](RelaySession::step) again when one of the interests is
+    /// fulfilled.
+    Blocked(RelayInterest),
+    /// The relay has ended. Call [`finish`](RelaySession::finish).
+    Ended(Ended),
+}
+
+/// What a [`RelaySession`] waits for: one of the events at its ends, or the time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RelayInterest {
+    pub(super) a: EndInterest,
+    pub(super) b: EndInterest,
+    pub(super) timeout: Option<Duration>,
+}
+
+/// The events at one end that a [`RelaySession`] waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndInterest {
+    pub(super) readable: bool,
+    pub(super) writable: bool,
+}
+
+impl RelayInterest {
+    /// Returns the events to wait for at the first end.
+    #[must_use]
+    pub fn a(&self) -> EndInterest {
+        self.a
+    }
+
+    /// Returns the events to wait for at the second end.
+    #[must_use]
+    pub fn b(&self) -> EndInterest {
+        self.b
+    }
+
+    /// Returns how long to wait at most before the next step. `None` if the relay waits for its
+    /// ends alone.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+}
+
+impl EndInterest {
+    /// Returns whether to wait until the end is readable (`POLLIN`).
+    #[must_use]
+    pub fn readable(&self) -> bool {
+        self.readable
+    }
+
+    /// Returns whether to wait until the end is writable (`POLLOUT`).
+    #[must_use]
+    pub fn writable(&self) -> bool {
+        self.writable
+    }
+
+    pub(super) fn events(self) -> PollFlags {
+        let mut events = PollFlags::empty();
+        events.set(PollFlags::IN, self.readable);
+        events.set(PollFlags::OUT, self.writable);
+        events
+    }
+}
