@@ -40,6 +40,7 @@ mod sync_data;
 mod ending;
 mod relay;
 mod session;
+mod signals;
 
 mod message_boundaries;
 mod urgent_bytes;
