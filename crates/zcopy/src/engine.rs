@@ -9,6 +9,8 @@
 use crate::bad_blocks::OnSkip;
 use crate::context::Context;
 use crate::copy_state::Inspector;
+#[cfg(feature = "tokio")]
+use crate::endpoint::Endpoint;
 use crate::error::{Error, RunError};
 use crate::options::OnSinkError;
 use crate::progress::{Observer, Progress};
@@ -35,6 +37,12 @@ pub(crate) trait Engine<'a> {
 
     /// Returns the state of the transfer for an observer; `blocked` is the side that is waited for.
     fn progress(&self, blocked: Option<Side>) -> Progress;
+
+    /// Returns the source and the sink, if the engine has one of each.
+    #[cfg(feature = "tokio")]
+    fn ends(&mut self) -> Option<(&mut Endpoint<'a>, &mut Endpoint<'a>)> {
+        None
+    }
 
     /// Takes one step. After a [`Flow::Wait`] the driver calls it again when the wait is over, and
     /// [`Context::awaited`] then holds the result of the wait.

@@ -255,6 +255,8 @@
 //! 9. Other processes and threads may use the same files, pipes and sockets meanwhile: the transfer
 //!    neither overwrites, doubles nor skips their bytes.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 /// Compiles one of two lists of items, as the crate `cfg-if` does. rustfmt finds the modules in it
 /// by its name. Without it, other systems would report an error for every module.
 macro_rules! cfg_if {
@@ -267,6 +269,8 @@ macro_rules! cfg_if {
 cfg_if! {
     if #[cfg(any(target_os = "linux", target_os = "android"))] {
         // In the order of ARCHITECTURE.md: each module imports from later ones only.
+        #[cfg(feature = "tokio")]
+        pub mod tokio;
         mod transfer;
         mod relay;
         mod repeat;

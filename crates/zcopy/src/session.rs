@@ -99,6 +99,12 @@ impl<Source: AsFd, Sink: AsFd> Ends<Source, Sink> {
         }
     }
 
+    /// Returns the caller's ends.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn ends(&self) -> (&Source, &Sink) {
+        (&self.source, &self.sink)
+    }
+
     pub(crate) fn source_fd(&self) -> BorrowedFd<'_> {
         let reopened = self.reopened_source.as_ref().map(AsFd::as_fd);
         reopened.unwrap_or_else(|| self.source.as_fd())
@@ -300,8 +306,14 @@ impl<'a, Source, Sink> Session<'a, Source, Sink> {
         }
     }
 
+    /// Returns the steps with the ends that they use. `None` after a failure.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn split_mut(&mut self) -> Option<(&mut Steps<'a, Linux>, &Ends<Source, Sink>)> {
+        self.parts.as_mut().map(WithOwners::split_mut)
+    }
+
     /// Remembers what the transfer had done when it failed.
-    fn fail(&mut self, error: Error) -> Error {
+    pub(crate) fn fail(&mut self, error: Error) -> Error {
         if let Some(parts) = self.parts.take() {
             let progress = Progress {
                 bytes: error.bytes(),

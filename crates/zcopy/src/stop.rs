@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::sys;
 
+#[cfg(feature = "tokio")]
+mod wakers;
+
 /// Ends the transfers that have it, from any thread, at once.
 ///
 /// Clones end the same transfers. A transfer that has been given a `Stop` by
@@ -18,10 +21,8 @@ use crate::sys;
 /// Choose an [observer](crate::Transfer::observe) to stop a transfer by what it has done, and a
 /// `Stop` to stop it from outside: a server that shuts down, Ctrl-C.
 ///
-/// # Signal handlers
-///
-/// [`stop`](Self::stop) makes one `write(2)` and stores one flag. Both are allowed in a signal
-/// handler. A thread that waits for signals may call it as well.
+/// A signal handler must not call [`stop`](Self::stop), which may lock a mutex and wake tasks. Call
+/// it from a thread that waits for signals.
 ///
 /// # Examples
 ///
@@ -50,6 +51,9 @@ struct Inner {
     is_stopped: AtomicBool,
     /// An event descriptor, which is readable from the first [`Stop::stop`] on.
     event: OwnedFd,
+    /// The tasks that wait for transfers.
+    #[cfg(feature = "tokio")]
+    wakers: wakers::Wakers,
 }
 
 impl Stop {
@@ -62,6 +66,8 @@ impl Stop {
         Ok(Self(Arc::new(Inner {
             is_stopped: AtomicBool::new(false),
             event: sys::event()?,
+            #[cfg(feature = "tokio")]
+            wakers: wakers::Wakers::default(),
         })))
     }
 
@@ -70,6 +76,8 @@ impl Stop {
         self.0.is_stopped.store(true, Ordering::Release);
         // A counter that is full is readable, too.
         let _ = sys::signal_event(self.0.event.as_fd());
+        #[cfg(feature = "tokio")]
+        self.0.wakers.wake_all();
     }
 
     /// Returns whether [`stop`](Self::stop) has been called.
@@ -86,6 +94,14 @@ impl Stop {
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.is_stopped.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(feature = "tokio")]
+impl Stop {
+    /// Waits until [`stop`](Self::stop) is called.
+    pub(crate) fn stopped(&self) -> wakers::Stopped<'_> {
+        wakers::Stopped::new(&self.0.is_stopped, &self.0.wakers)
     }
 }
 

@@ -451,6 +451,12 @@ impl<Value, Owners> WithOwners<Value, Owners> {
         &mut self.value
     }
 
+    /// Returns the value and its owners at the same time.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn split_mut(&mut self) -> (&mut Value, &Owners) {
+        (&mut self.value, &self.owners)
+    }
+
     pub(crate) fn value(&self) -> &Value {
         &self.value
     }

@@ -367,6 +367,11 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
             .progress(self.current_strategy(), records, blocked)
     }
 
+    #[cfg(feature = "tokio")]
+    fn ends(&mut self) -> Option<(&mut Endpoint<'a>, &mut Endpoint<'a>)> {
+        Some((&mut self.state.source, &mut self.state.sink))
+    }
+
     fn advance(&mut self) -> Result<Flow, RunError> {
         self.context.end_wait()?;
         let until_limit = self.context.until_limit(self.context.bytes);

@@ -10,6 +10,8 @@ use crate::error::{Error, RunError};
 use crate::progress::Progress;
 use crate::report::{Ended, Report};
 use crate::side::Side;
+#[cfg(feature = "tokio")]
+use crate::stop::Stop;
 use crate::sys::{Blocking, Kernel};
 use crate::wait::{PollState, Readiness, Wait};
 
@@ -179,6 +181,22 @@ impl<'a, K: Kernel> Steps<'a, K> {
         }
     }
 
+    /// Returns whether source and sink are known to be in non-blocking mode, so that a call needs no
+    /// poll before it.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn nonblocking(&mut self) -> (bool, bool) {
+        let ends = self.engine.ends();
+        ends.map_or((false, false), |(source, sink)| {
+            (source.info.nonblocking, sink.info.nonblocking)
+        })
+    }
+
+    /// Returns the caller's `Stop`.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn stop(&mut self) -> Option<Stop> {
+        self.engine.context().stop.clone()
+    }
+
     /// Gives back pipe and buffer while no byte is in flight.
     pub(crate) fn rest(&mut self) {
         self.engine.rest();
@@ -195,7 +213,8 @@ impl<'a, K: Kernel> Steps<'a, K> {
         drive::finish(&mut *self.engine, Ok(self.ended.unwrap_or(Ended::Stopped)))
     }
 
-    fn fail(&mut self, error: RunError) -> Error {
+    /// Ends the transfer by this failure.
+    pub(crate) fn fail(&mut self, error: RunError) -> Error {
         self.must_finish = false;
         self.ended = Some(Ended::Failed);
         match drive::finish(&mut *self.engine, Err(error)) {

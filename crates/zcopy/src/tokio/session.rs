@@ -1,0 +1,201 @@
+//! [`Session::drive_async`] and [`Transfer::run_async`].
+
+use ::tokio::io::Interest as Events;
+
+use super::end::AsyncEnd;
+use super::turn::Turn;
+use super::wait::{Waited, wait};
+use super::watched::Watched;
+use crate::error::Result;
+use crate::report::{Ended, Report};
+use crate::session::{Ends, Interest, Progressed, Session, Steps};
+use crate::side::Side;
+use crate::sys::{Linux, PollFlags};
+use crate::transfer::Transfer;
+
+impl<Source: AsyncEnd, Sink: AsyncEnd> Session<'static, Source, Sink> {
+    /// Takes steps until the transfer ends, and lets tokio wait between them.
+    ///
+    /// Choose it, rather than [`drive`](Self::drive), in a task of tokio. It is cancel-safe: all
+    /// bytes in flight are in the session, so that none is lost or doubled if the future is
+    /// dropped. Then call it again, or [`step`](Self::step), or [`finish`](Self::finish).
+    ///
+    /// The callbacks of the transfer have to be `'static`; its ends may be borrowed.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`step`](Self::step), and those of `epoll_ctl(2)`, for example `ENOSPC` beyond
+    /// `/proc/sys/fs/epoll/max_user_watches`.
+    ///
+    /// # Panics
+    ///
+    /// See [`zcopy::tokio`](crate::tokio#panics).
+    ///
+    /// # Examples
+    ///
+    /// A transfer that is interrupted, and goes on:
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use std::time::Duration;
+    /// use zcopy::{Ended, Transfer};
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// # runtime.block_on(async {
+    /// let (reader, mut writer) = std::io::pipe()?;
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let mut session = Transfer::new(reader, sink).start()?;
+    /// writer.write_all(b"hello")?;
+    ///
+    /// // The writer is still there, so that the transfer goes on waiting.
+    /// let driven = tokio::time::timeout(Duration::from_millis(10), session.drive_async()).await;
+    /// assert!(driven.is_err());
+    /// assert_eq!(session.progress().bytes(), 5);
+    ///
+    /// writer.write_all(b" world")?;
+    /// drop(writer);
+    /// assert_eq!(session.drive_async().await?, Ended::Eof);
+    /// assert_eq!(session.finish()?.bytes(), 11);
+    /// # Ok::<(), std::io::Error>(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub async fn drive_async(&mut self) -> Result<Ended> {
+        let Some((steps, ends)) = self.split_mut() else {
+            return Ok(Ended::Failed);
+        };
+        let ended = drive(steps, ends).await;
+        ended.map_err(|error| self.fail(error))
+    }
+}
+
+impl<Source: AsyncEnd, Sink: AsyncEnd> Transfer<'static, Source, Sink> {
+    /// Moves the bytes as [`run`](Self::run) does, in a task of tokio.
+    ///
+    /// Choose it for transfers that are not interrupted. If the future is dropped, the transfer is
+    /// stopped: the source gets back what is in flight if it has a cursor, and otherwise these bytes
+    /// are lost. Choose [`start`](Self::start) and
+    /// [`drive_async`](crate::Session::drive_async) to keep them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`](Self::run) and [`drive_async`](crate::Session::drive_async).
+    ///
+    /// # Panics
+    ///
+    /// See [`zcopy::tokio`](crate::tokio#panics).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// use tokio::net::UnixStream;
+    /// use zcopy::Transfer;
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    /// # runtime.block_on(async {
+    /// let (stream, mut peer) = std::os::unix::net::UnixStream::pair()?;
+    /// # stream.set_nonblocking(true)?;
+    /// let stream = UnixStream::from_std(stream)?;
+    /// let file = std::fs::File::open("/proc/version")?;
+    /// let report = Transfer::new(file, stream).run_async().await?;
+    ///
+    /// let mut version = String::new();
+    /// peer.read_to_string(&mut version)?;
+    /// assert!(version.starts_with("Linux"));
+    /// assert_eq!(report.bytes(), version.len() as u64);
+    /// # Ok::<(), std::io::Error>(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub async fn run_async(self) -> Result<Report> {
+        let mut session = self.start()?;
+        session.drive_async().await?;
+        session.finish()
+    }
+}
+
+async fn drive<Source: AsyncEnd, Sink: AsyncEnd>(
+    steps: &mut Steps<'static, Linux>,
+    ends: &Ends<Source, Sink>,
+) -> Result<Ended> {
+    let stop = steps.stop();
+    let (source, sink) = ends.ends();
+    let source_fd = ends.source_fd();
+    let mut source = Watched::new(source, source_fd, Side::Source, Events::READABLE);
+    let mut sink = Watched::new(sink, ends.sink_fd(), Side::Sink, Events::WRITABLE);
+    let mut turn = Turn::new();
+    loop {
+        match take_steps(steps, &source, &sink, &mut turn)? {
+            Progressed::Moved(_) => {}
+            Progressed::Ended(ended) => return Ok(ended),
+            Progressed::Blocked(interest) => {
+                let awaited_source = interest.source.then_some(Events::READABLE);
+                let awaited_sink = interest.sink.then_some(Events::WRITABLE);
+                let (source, sink) = (&mut source, &mut sink);
+                let (source, sink) = ((source, awaited_source), (sink, awaited_sink));
+                let waited = wait(source, sink, interest.timeout, stop.as_ref()).await;
+                if waited.map_err(|error| steps.fail(error.into()))? == Waited::Slept {
+                    turn = Turn::new();
+                }
+            }
+        }
+        turn.pass_on().await;
+    }
+}
+
+/// Takes steps until one is blocked, the transfer ends, or the turn is over.
+///
+/// The reactor's belief about both ends is taken before the first step, so that it is cleared by
+/// what a step finds, and not by what has happened since.
+fn take_steps<Source: AsyncEnd, Sink: AsyncEnd>(
+    steps: &mut Steps<'static, Linux>,
+    source: &Watched<'_, Source>,
+    sink: &Watched<'_, Sink>,
+    turn: &mut Turn,
+) -> Result<Progressed> {
+    let (source_is_nonblocking, sink_is_nonblocking) = steps.nonblocking();
+    source.observe(Events::READABLE, |source_is_ready| {
+        sink.observe(Events::WRITABLE, |sink_is_ready| {
+            // In blocking mode the call would sleep if the belief were wrong: the step polls.
+            steps.note_ready(
+                source_is_ready && source_is_nonblocking,
+                sink_is_ready && sink_is_nonblocking,
+            );
+            let progressed = loop {
+                let progressed = steps.step(turn.bytes());
+                turn.spend(match &progressed {
+                    Ok(Progressed::Moved(n)) => *n,
+                    _ => 0,
+                });
+                match progressed {
+                    Ok(Progressed::Moved(_)) if !turn.is_over() => {}
+                    other => break other,
+                }
+            };
+            let (source_is_blocked, sink_is_blocked) = match &progressed {
+                Ok(Progressed::Blocked(interest)) => blocked_sides(*interest, source, sink),
+                _ => (false, false),
+            };
+            ((progressed, source_is_blocked), sink_is_blocked)
+        })
+    })
+}
+
+/// Returns which sides a blocked step has found not ready: the source, and the sink.
+///
+/// If a step is blocked on both, perhaps only one of them is not ready, and its call could not tell
+/// which. The reactor reports a side that is ready no second time.
+pub(super) fn blocked_sides<Source: AsyncEnd, Sink: AsyncEnd>(
+    interest: Interest,
+    source: &Watched<'_, Source>,
+    sink: &Watched<'_, Sink>,
+) -> (bool, bool) {
+    match (interest.source, interest.sink) {
+        (true, true) => (
+            !source.polls_as(PollFlags::IN),
+            !sink.polls_as(PollFlags::OUT),
+        ),
+        proven => proven,
+    }
+}

@@ -1,0 +1,13 @@
+//! Transfers and relays in tasks of tokio, on the real kernel.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that panics has failed, and says where"
+)]
+
+mod ending;
+mod ends;
+mod interrupted;
+
+mod support;
