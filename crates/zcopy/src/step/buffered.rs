@@ -65,6 +65,17 @@ pub(super) fn step<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
+    step_by(kernel, state, budget, fill, drain)
+}
+
+/// Takes a step that reads by `fill` and writes by `drain`, as [`fill`] and [`drain`] do.
+pub(crate) fn step_by<'a, K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'a>,
+    budget: &StepBudget,
+    fill: impl FnOnce(&K, &mut CopyState<'a>, &StepBudget) -> Result<Step, CallError>,
+    drain: impl FnOnce(&K, &mut CopyState<'a>, usize, Blocking) -> Result<Step, CallError>,
+) -> Result<Step, CallError> {
     let mut ready = block_batch::ready(kernel, state, budget)?;
     if ready == 0 {
         let is_empty = state.buffer.is_empty();
@@ -219,7 +230,7 @@ fn len_to_read(state: &CopyState<'_>, budget: &StepBudget, least: usize) -> usiz
 
 /// Writes once from the first `ready` bytes of the buffer, or makes a hole instead of writing
 /// zeros.
-fn drain<K: Kernel>(
+pub(crate) fn drain<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     ready: usize,
