@@ -177,6 +177,18 @@ pub(crate) fn fill<K: Kernel>(
     }
 }
 
+/// Returns memory for one read from a reader of the caller's, behind the pending bytes: at least one
+/// byte, because the step writes from a full buffer before it reads.
+pub(crate) fn room_for_reader<'s, K: Kernel>(
+    kernel: &K,
+    state: &'s mut CopyState<'_>,
+    budget: &StepBudget,
+) -> &'s mut [u8] {
+    reserve_room(kernel, state, budget, 0);
+    let len = len_to_read(state, budget, 0);
+    state.buffer.spare_mut(len)
+}
+
 /// Allocates memory for the next read, for at least `least` bytes behind the pending ones.
 fn reserve_room<K: Kernel>(
     kernel: &K,
