@@ -44,6 +44,7 @@ mod allocations;
 mod buffer_and_pipe_sizes;
 mod display;
 mod inspect;
+mod io_transfer;
 mod rate_limiter;
 mod records;
 mod strategies_table;
