@@ -21,6 +21,16 @@ pub(crate) const SAFE_DATAGRAM: usize = 32 << 10;
 /// page. Most disks accept 512 bytes.
 pub(crate) const ALIGNMENT: usize = 4096;
 
+/// The largest size of a buffer or pipe that a caller gets, in bytes. A larger one brings no speed,
+/// and no kernel makes pipes larger than twice this size.
+pub(crate) const LARGEST: usize = 1 << 30;
+
+/// Returns the size of the buffer for a caller who asks for `bytes` bytes: whole pages, at least
+/// one and at most [`LARGEST`] bytes.
+pub(crate) fn whole_pages(bytes: usize) -> usize {
+    bytes.clamp(1, LARGEST).next_multiple_of(ALIGNMENT)
+}
+
 /// The alignment of a buffer's memory, in bytes.
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]

@@ -12,6 +12,8 @@ pub(crate) enum Cause {
     Errno(Errno),
     /// The call returned 0 although there were bytes to move.
     ReturnedZero,
+    /// A reader or writer of the caller's returned an error of this kind, which has no errno.
+    Kind(io::ErrorKind),
     /// No call was made: a filter needs more input than there is, or than its input buffer holds.
     NeedsMoreInput,
     /// No call was made: another process or thread moves the cursor of a file, so that only read
@@ -30,7 +32,7 @@ pub(crate) enum Cause {
 /// A failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallError {
-    /// The name of the call in section 2 of the manual.
+    /// The name of the call in section 2 of the manual, or of the method of a reader or writer.
     pub(crate) call: &'static str,
     pub(crate) side: Side,
     pub(crate) cause: Cause,
@@ -49,6 +51,11 @@ impl CallError {
 }
 
 impl Cause {
+    /// Returns the cause that stands for an error of a reader or writer of the caller's.
+    pub(crate) fn of(error: &io::Error) -> Self {
+        Errno::from_io_error(error).map_or(Self::Kind(error.kind()), Self::Errno)
+    }
+
     pub(crate) fn errno(self) -> Option<Errno> {
         match self {
             Cause::Errno(errno) => Some(errno),
@@ -59,6 +66,7 @@ impl Cause {
     pub(crate) fn to_io_error(self) -> io::Error {
         match self {
             Cause::Errno(errno) => errno.into(),
+            Cause::Kind(kind) => kind.into(),
             Cause::ReturnedZero => io::Error::new(io::ErrorKind::WriteZero, "the call returned 0"),
             Cause::NeedsMoreInput => io::Error::other(
                 "it asked for more input when the input had ended or its buffer was full",

@@ -168,6 +168,24 @@ impl<'a> CopyState<'a> {
     pub(crate) fn in_flight(&self) -> u64 {
         self.buffer.pending().len() as u64 + self.in_pipe()
     }
+
+    /// Seeks the source back over the bytes in flight. Returns them, and those that are reserved in
+    /// the source, if that fails.
+    pub(crate) fn return_in_flight<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
+        let is_rewound = match self.in_pipe() {
+            0 => self.source.rewind_over(kernel, self.buffer.pending()),
+            _ => self.source.rewind(kernel, self.in_flight()),
+        };
+        if is_rewound {
+            return Vec::new();
+        }
+        let mut bytes = self.buffer.pending().to_vec();
+        if let Some(pipe) = &mut self.pipe {
+            bytes.append(&mut pipe.contents(kernel));
+        }
+        bytes.append(&mut self.source.read_reserved(kernel));
+        bytes
+    }
 }
 
 impl StepBudget {

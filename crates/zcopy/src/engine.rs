@@ -21,11 +21,13 @@ use crate::wait::Wait;
 
 mod fan_out;
 mod filter;
+mod io;
 mod pair;
 mod repeat;
 
 pub(crate) use fan_out::FanOutEngine;
 pub(crate) use filter::{FilterEngine, FilterState, Source, read_ahead};
+pub(crate) use io::{CallersEnd, CallersReader, CallersWriter, IoEngine};
 pub(crate) use pair::PairEngine;
 pub(crate) use repeat::RepeatEngine;
 

@@ -140,6 +140,12 @@ impl Error {
         }))
     }
 
+    /// Replaces the cause by the error that the caller's reader or writer has returned.
+    pub(crate) fn with_cause(mut self, cause: io::Error) -> Self {
+        self.0.cause = cause;
+        self
+    }
+
     /// Returns the side that failed.
     ///
     /// [`Side::Neither`] means that no single side failed: the requested strategy cannot serve the
@@ -155,8 +161,9 @@ impl Error {
         }
     }
 
-    /// Returns the name of the failed system call as in section 2 of the manual, or `None` if no
-    /// system call failed.
+    /// Returns the name of the failed system call as in section 2 of the manual, or of the failed
+    /// method of a reader or writer ([`IoTransfer`](crate::IoTransfer)): `read`, `write` or
+    /// `flush`. Returns `None` if no call failed.
     ///
     /// # Examples
     ///
@@ -191,6 +198,41 @@ impl Error {
     #[must_use]
     pub fn raw_os_error(&self) -> Option<i32> {
         self.0.cause.raw_os_error()
+    }
+
+    /// Returns the cause: the error of the failed system call, or the one that a reader or writer of
+    /// yours has returned ([`IoTransfer`](crate::IoTransfer)).
+    ///
+    /// [`source`](std::error::Error::source) returns the same, until the error is converted to an
+    /// [`io::Error`]: from then on its text contains the cause, and this method still returns it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io;
+    /// use zcopy::Transfer;
+    ///
+    /// #[derive(Debug, PartialEq, thiserror::Error)]
+    /// #[error("block {0} is damaged")]
+    /// struct Damaged(u32);
+    ///
+    /// struct Archive;
+    ///
+    /// impl io::Read for Archive {
+    ///     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+    ///         Err(io::Error::new(io::ErrorKind::InvalidData, Damaged(7)))
+    ///     }
+    /// }
+    ///
+    /// let sink = std::fs::File::create("/dev/null")?;
+    /// let error = Transfer::from_reader(Archive, &sink).run().unwrap_err();
+    /// let cause = error.io_error().get_ref().and_then(|cause| cause.downcast_ref::<Damaged>());
+    /// assert_eq!(cause, Some(&Damaged(7)));
+    /// # Ok::<(), io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn io_error(&self) -> &io::Error {
+        &self.0.cause
     }
 
     /// Returns the kind of the cause, such as [`BrokenPipe`](io::ErrorKind::BrokenPipe).

@@ -69,6 +69,8 @@ pub(crate) enum Kind {
     Other,
     /// No descriptor, but a repeated pattern.
     Pattern,
+    /// No descriptor, but a reader or writer of the caller's.
+    Io,
 }
 
 /// The memory devices (major number 1) that can be read.
@@ -135,6 +137,11 @@ impl FdInfo {
             size: Some(len as u64),
             ..Self::new(Kind::Pattern)
         }
+    }
+
+    /// Returns the information about a reader or writer of the caller's.
+    pub(crate) fn io() -> Self {
+        Self::new(Kind::Io)
     }
 
     /// Classifies `fd` with `fstat(2)`, and `fcntl(F_GETFL)` or, for a socket,
@@ -395,6 +402,7 @@ impl fmt::Display for FdInfo {
             Kind::Terminal => "terminal",
             Kind::Other => "other device",
             Kind::Pattern => "pattern",
+            Kind::Io => "reader or writer",
         };
         f.write_str(kind)?;
         let file_system = match self.file_system {

@@ -118,6 +118,25 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
+//! # Move bytes from a reader or to a writer
+//!
+//! [`Transfer::from_reader`] takes bytes from anything that implements [`Read`](std::io::Read): a
+//! decompressor, a TLS stream, bytes in memory. [`Transfer::to_writer`] gives them to anything that
+//! implements [`Write`](std::io::Write): a compressor, a hasher, a `Vec`. An [`IoTransfer`] reads
+//! and writes, and has the report, the limit, the observer and the rate of a [`Transfer`].
+//!
+//! ```
+//! # use zcopy::{Ended, Transfer};
+//! let (reader, writer) = std::io::pipe()?;
+//! let report = Transfer::from_reader(&b"hello world"[..], writer).limit(5).run()?;
+//! assert_eq!((report.bytes(), report.ended()), (5, Ended::Limit));
+//!
+//! let mut bytes = Vec::new();
+//! Transfer::to_writer(reader, &mut bytes).run()?;
+//! assert_eq!(bytes, b"hello");
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
 //! # Copy to several sinks
 //!
 //! [`Transfer::also_to`] adds a sink that receives the same bytes. Pipes share the same pages, by
@@ -273,6 +292,7 @@ cfg_if! {
         pub mod tokio;
         mod transfer;
         mod relay;
+        mod io_transfer;
         mod repeat;
         mod filter_transfer;
         mod session;
@@ -314,6 +334,7 @@ cfg_if! {
 
         pub use filter::{Filter, Filtered, Input, Remaining};
         pub use filter_transfer::FilterTransfer;
+        pub use io_transfer::{FromReader, IoTransfer, ToWriter};
         pub use relay::{EndInterest, Relay, RelayInterest, RelayProgressed, RelaySession};
         pub use repeat::Repeat;
         pub use session::{Interest, Progressed, Session};

@@ -23,6 +23,7 @@ use crate::{Ended, Reflink, Sparse};
 
 mod ending;
 mod files;
+mod io;
 mod offsets;
 mod pacing;
 mod prefix;
@@ -44,7 +45,8 @@ pub use series::Series;
 ///
 /// [`run`](Self::run) returns when the source ends, the limit is reached, the observer stops the
 /// transfer, or a call fails. [`copy`] is the shortest form, without options. [`Series`] is faster
-/// for many small files into one sink.
+/// for many small files into one sink. [`from_reader`](Transfer::from_reader) and
+/// [`to_writer`](Transfer::to_writer) serve ends that are no descriptors.
 ///
 /// # Examples
 ///
@@ -617,6 +619,9 @@ impl<Source: AsFd, Sink: AsFd> std::fmt::Debug for Transfer<'_, Source, Sink> {
 /// - [`Stdin`](std::io::Stdin) is such a reader, too, once it has been read from.
 /// - [`Stdout`](std::io::Stdout) and a `BufWriter` have to be flushed before, or what they hold
 ///   comes behind the bytes of the copy.
+///
+/// A decompressor or a TLS stream changes the bytes of the descriptor inside: use
+/// [`Transfer::from_reader`] or [`Transfer::to_writer`].
 ///
 /// # Errors
 ///

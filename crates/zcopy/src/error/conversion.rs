@@ -8,7 +8,8 @@ use super::Error;
 ///
 /// The text of the `io::Error` contains the cause: `write to the sink failed after 0 bytes: No
 /// space left on device (os error 28)`. [`source`](std::error::Error::source) no longer returns the
-/// cause, so that programs which print the whole chain (anyhow's `{:#}`) print it once.
+/// cause, so that programs which print the whole chain (anyhow's `{:#}`) print it once;
+/// [`Error::io_error`] still does.
 ///
 /// [`io::Error::downcast`] returns the original error with its report, and [`io::Error::get_ref`] a
 /// reference to it. [`io::Error::raw_os_error`] returns `None`, because an `io::Error` has either

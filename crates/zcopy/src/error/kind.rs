@@ -4,7 +4,7 @@ use crate::side::Side;
 use crate::strategy::Strategy;
 
 #[cfg(doc)]
-use crate::{Error, Filter, Reflink, Transfer};
+use crate::{Error, Filter, IoTransfer, Reflink, Transfer};
 
 /// What failed, as [`Error::kind`] returns it.
 ///
@@ -45,7 +45,8 @@ pub enum ErrorKind {
     /// only at some later call, [`bytes`](Error::bytes) have already moved.
     Unsuitable,
     /// A system call failed. [`Error::call`] returns its name, [`Error::side`] its descriptor, and
-    /// [`Error::raw_os_error`] its errno.
+    /// [`Error::raw_os_error`] its errno. Or a method of the caller's reader or writer failed
+    /// ([`IoTransfer`]), whose error [`Error::io_error`] returns.
     CallFailed,
     /// A [`Filter`] needs more input than there is, or than its input buffer holds.
     FilterFailed,
@@ -92,7 +93,7 @@ fn preposition(call: &str, side: Side) -> &'static str {
     match (side, call) {
         (Side::Neither, _) => "",
         (Side::Source, "fstat" | "fcntl" | "getsockopt") => " of the source",
-        (Side::Sink, "fstat" | "fcntl" | "getsockopt") => " of the sink",
+        (Side::Sink, "flush" | "fstat" | "fcntl" | "getsockopt") => " of the sink",
         (Side::Source, "close" | "lseek" | "poll") => " on the source",
         (Side::Sink, "close" | "fdatasync" | "lseek" | "poll" | "sync_file_range") => {
             " on the sink"
@@ -117,6 +118,7 @@ mod tests {
             ("splice", Side::Sink, "splice into the sink failed"),
             ("write", Side::Sink, "write to the sink failed"),
             ("pwrite", Side::Sink, "pwrite to the sink failed"),
+            ("flush", Side::Sink, "flush of the sink failed"),
             ("close", Side::Sink, "close on the sink failed"),
             ("fdatasync", Side::Sink, "fdatasync on the sink failed"),
             (

@@ -1,5 +1,7 @@
 //! The questions that callers ask of an error.
 
+use std::io;
+
 use super::{Error, ErrorKind};
 use crate::sys::Errno;
 
@@ -93,6 +95,9 @@ impl Error {
     /// [`is_timed_out`](Self::is_timed_out). The master of a pseudoterminal whose slaves are closed
     /// fails with `EIO`, which bad blocks of a disk have too.
     ///
+    /// An error of a reader or writer of yours counts if its errno or, without one, its kind means
+    /// the same, such as [`ConnectionReset`](std::io::ErrorKind::ConnectionReset).
+    ///
     /// # Examples
     ///
     /// ```
@@ -109,14 +114,23 @@ impl Error {
     /// ```
     #[must_use]
     pub fn is_disconnected(&self) -> bool {
-        self.failed_with(&[
-            Errno::PIPE,
-            Errno::CONNRESET,
-            Errno::CONNABORTED,
-            Errno::CONNREFUSED,
-            Errno::NOTCONN,
-            Errno::SHUTDOWN,
-        ])
+        self.failed_with(
+            &[
+                Errno::PIPE,
+                Errno::CONNRESET,
+                Errno::CONNABORTED,
+                Errno::CONNREFUSED,
+                Errno::NOTCONN,
+                Errno::SHUTDOWN,
+            ],
+            &[
+                io::ErrorKind::BrokenPipe,
+                io::ErrorKind::ConnectionReset,
+                io::ErrorKind::ConnectionAborted,
+                io::ErrorKind::ConnectionRefused,
+                io::ErrorKind::NotConnected,
+            ],
+        )
     }
 
     /// Returns whether a call failed because a time-out expired.
@@ -131,6 +145,10 @@ impl Error {
     ///   connection still exists, and another transfer can continue.
     /// - `ETIMEDOUT`: the peer has not acknowledged data or keep-alive probes (tcp(7)). The
     ///   connection is lost. Devices and network file systems that do not answer have it, too.
+    ///
+    /// An error of a reader or writer of yours counts if its errno or, without one, its kind means
+    /// the same: [`WouldBlock`](std::io::ErrorKind::WouldBlock) or
+    /// [`TimedOut`](std::io::ErrorKind::TimedOut).
     ///
     /// # Examples
     ///
@@ -147,14 +165,21 @@ impl Error {
     /// ```
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
-        self.failed_with(&[Errno::AGAIN, Errno::TIMEDOUT])
+        self.failed_with(
+            &[Errno::AGAIN, Errno::TIMEDOUT],
+            &[io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut],
+        )
     }
 
-    /// Returns whether a call failed with one of these errnos. An errno that stands for the reason
+    /// Returns whether a call failed with one of these errnos, or a reader or writer of the caller's
+    /// with an error that has one of these kinds and no errno. An errno that stands for the reason
     /// of a refusal, or for which a requested strategy gave up, does not count.
-    fn failed_with(&self, errnos: &[Errno]) -> bool {
-        let errno = self.raw_os_error().map(Errno::from_raw_os_error);
-        self.kind() == ErrorKind::CallFailed && errno.is_some_and(|errno| errnos.contains(&errno))
+    fn failed_with(&self, errnos: &[Errno], kinds: &[io::ErrorKind]) -> bool {
+        let is_among = match self.raw_os_error() {
+            Some(errno) => errnos.contains(&Errno::from_raw_os_error(errno)),
+            None => kinds.contains(&self.io_error_kind()),
+        };
+        self.kind() == ErrorKind::CallFailed && is_among
     }
 }
 

@@ -65,6 +65,17 @@ pub(super) fn step<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
+    step_by(kernel, state, budget, fill, drain)
+}
+
+/// Takes a step that reads by `fill` and writes by `drain`, as [`fill`] and [`drain`] do.
+pub(crate) fn step_by<'a, K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'a>,
+    budget: &StepBudget,
+    fill: impl FnOnce(&K, &mut CopyState<'a>, &StepBudget) -> Result<Step, CallError>,
+    drain: impl FnOnce(&K, &mut CopyState<'a>, usize, Blocking) -> Result<Step, CallError>,
+) -> Result<Step, CallError> {
     let mut ready = block_batch::ready(kernel, state, budget)?;
     if ready == 0 {
         let is_empty = state.buffer.is_empty();
@@ -166,6 +177,18 @@ pub(crate) fn fill<K: Kernel>(
     }
 }
 
+/// Returns memory for one read from a reader of the caller's, behind the pending bytes: at least one
+/// byte, because the step writes from a full buffer before it reads.
+pub(crate) fn room_for_reader<'s, K: Kernel>(
+    kernel: &K,
+    state: &'s mut CopyState<'_>,
+    budget: &StepBudget,
+) -> &'s mut [u8] {
+    reserve_room(kernel, state, budget, 0);
+    let len = len_to_read(state, budget, 0);
+    state.buffer.spare_mut(len)
+}
+
 /// Allocates memory for the next read, for at least `least` bytes behind the pending ones.
 fn reserve_room<K: Kernel>(
     kernel: &K,
@@ -219,7 +242,7 @@ fn len_to_read(state: &CopyState<'_>, budget: &StepBudget, least: usize) -> usiz
 
 /// Writes once from the first `ready` bytes of the buffer, or makes a hole instead of writing
 /// zeros.
-fn drain<K: Kernel>(
+pub(crate) fn drain<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     ready: usize,

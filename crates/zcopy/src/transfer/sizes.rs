@@ -1,14 +1,10 @@
 //! Sizes of the buffer, the private pipe and the caller's pipes.
 
 use super::Transfer;
-use crate::buffer;
+use crate::buffer::{self, LARGEST};
 
 #[cfg(doc)]
 use crate::{Report, Strategy};
-
-/// The largest size of a buffer or pipe, in bytes. A larger one brings no speed, and no kernel
-/// makes pipes larger than twice this size.
-const LARGEST: usize = 1 << 30;
 
 impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// Allows the transfer to enlarge the caller's own pipes, source and sink [default: true].
@@ -110,8 +106,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn buffer_size(mut self, bytes: usize) -> Self {
-        let bytes = bytes.clamp(1, LARGEST);
-        self.options.buffer_size = Some(bytes.next_multiple_of(buffer::ALIGNMENT));
+        self.options.buffer_size = Some(buffer::whole_pages(bytes));
         self
     }
 }

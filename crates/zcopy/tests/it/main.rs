@@ -50,6 +50,7 @@ mod buffer_and_pipe_sizes;
 mod display;
 mod elapsed;
 mod inspect;
+mod io_transfer;
 mod rate_limiter;
 mod records;
 mod strategies_table;

@@ -12,24 +12,7 @@ impl<K: Kernel> PairEngine<'_, K> {
     pub(super) fn return_undelivered(&mut self) -> Vec<u8> {
         let prefix_left = self.prefix_left() as usize;
         let mut bytes = self.state.buffer.consume(prefix_left).to_vec();
-        let is_rewound = match self.state.in_pipe() {
-            0 => {
-                let bytes = self.state.buffer.pending();
-                self.state.source.rewind_over(&self.context.kernel, bytes)
-            }
-            _ => self
-                .state
-                .source
-                .rewind(&self.context.kernel, self.state.in_flight()),
-        };
-        if is_rewound {
-            return bytes;
-        }
-        bytes.extend_from_slice(self.state.buffer.pending());
-        if let Some(pipe) = &mut self.state.pipe {
-            bytes.append(&mut pipe.contents(&self.context.kernel));
-        }
-        bytes.append(&mut self.state.source.read_reserved(&self.context.kernel));
+        bytes.append(&mut self.state.return_in_flight(&self.context.kernel));
         bytes
     }
 
