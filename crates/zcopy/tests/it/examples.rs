@@ -1,6 +1,7 @@
 //! The programs in `examples/`, run as the comments in their first lines say.
 
 mod network;
+mod pipelines;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -215,7 +216,14 @@ fn number_lines_writes_an_incomplete_line_when_it_comes() {
 fn an_error_is_one_line_that_names_the_file() {
     const MISSING: &str = "missing: No such file or directory (os error 2)";
     let (dir, _) = scratch();
-    let cases: [(&str, &[&str], &str); 14] = [
+    let cases: [(&str, &[&str], &str); 17] = [
+        ("cat", &["missing"], MISSING),
+        ("pv", &["missing"], MISSING),
+        (
+            "pv",
+            &["."],
+            "the source cannot be used: it is a directory: Is a directory (os error 21)",
+        ),
         ("copy", &["missing", "sink"], MISSING),
         ("copy", &["source"], "usage: copy SRC DST"),
         (
@@ -272,10 +280,12 @@ fn an_error_is_one_line_that_names_the_file() {
 #[test]
 fn the_status_shows_an_error_that_cannot_be_printed() {
     for name in [
+        "cat",
         "copy",
         "explain",
         "hash_while_copying",
         "number_lines",
+        "pv",
         "relay",
         "serve_file",
     ] {
