@@ -36,7 +36,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         example("serve_file", &[".", "127.0.0.1:0", "0", "1"])
             .file("a", large)
             .stdout(Stdout::Http, large),
-        example("relay", &["127.0.0.1:0", "UPSTREAM", "1"])
+        example("relay", &["127.0.0.1:0", "UPSTREAM", "60", "1"])
             .stdout(
                 Stdout::BothWays {
                     there: there.clone(),

@@ -1,7 +1,7 @@
 //! The programs in `examples/`, run as the comments in their first lines say.
 
-mod network;
 mod pipelines;
+mod relay;
 mod serve_file;
 
 use std::ffi::OsStr;
