@@ -2,6 +2,7 @@
 
 mod pipelines;
 mod relay;
+mod resume_copy;
 mod serve_file;
 
 use std::ffi::OsStr;
@@ -268,7 +269,18 @@ fn number_lines_writes_an_incomplete_line_when_it_comes() {
 fn an_error_is_one_line_that_names_the_file() {
     const MISSING: &str = "missing: No such file or directory (os error 2)";
     let (dir, _) = scratch();
-    let cases: [(&str, &[&str], &str); 17] = [
+    let cases: [(&str, &[&str], &str); 20] = [
+        ("resume_copy", &["missing", "sink"], MISSING),
+        (
+            "resume_copy",
+            &["source", "/dev/null"],
+            "/dev/null: not a regular file",
+        ),
+        (
+            "resume_copy",
+            &["source"],
+            "usage: resume_copy [--rate BYTES-PER-SECOND] SOURCE DEST",
+        ),
         ("cat", &["missing"], MISSING),
         ("pv", &["missing"], MISSING),
         (
@@ -339,6 +351,7 @@ fn the_status_shows_an_error_that_cannot_be_printed() {
         "number_lines",
         "pv",
         "relay",
+        "resume_copy",
         "serve_file",
     ] {
         let Some(mut example) = example(name) else {
