@@ -1,94 +1,137 @@
-//! Joins every TCP connection to one address with a new one to another, both ways.
+//! Joins every TCP connection to one address with a new one to a backend, both ways.
 //!
-//! `cargo run --release --example relay -- LISTEN-ADDRESS UPSTREAM-ADDRESS [CONNECTIONS]`
+//! `cargo run --release --example relay -- LISTEN-ADDRESS BACKEND-ADDRESS [IDLE-SECONDS [CONNECTIONS]]`
 //!
-//! Port 0 takes any. Says where it listens on the first line it prints, and ends after so many
-//! connections, or never.
+//! Port 0 takes any. Prints the address on the first line, and then one line for each connection
+//! that has ended, with the bytes in both directions. A connection ends when nothing has moved for
+//! IDLE-SECONDS [default: 300]. SIGINT and SIGTERM end the relay and all connections, and so does the
+//! end of the last of CONNECTIONS connections [default: no limit].
 
 use std::io::{ErrorKind, Write, stderr, stdout};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
+use rustix::event::{PollFd, PollFlags, poll};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use zcopy::{Relay, RelayReport, Stop};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // `eprintln!` panics where standard error cannot be written.
-            let _ = writeln!(stderr(), "relay: {error:#}");
+            complain(&error);
             ExitCode::FAILURE
         }
     }
 }
 
+/// `eprintln!` panics where standard error cannot be written.
+fn complain(error: &anyhow::Error) {
+    let _ = writeln!(stderr(), "relay: {error:#}");
+}
+
 fn run() -> anyhow::Result<()> {
-    let arguments: Option<Vec<_>> = std::env::args_os()
-        .skip(1)
-        .map(|argument| argument.into_string().ok())
-        .collect();
-    let (listen, upstream, connections) = match arguments.as_deref() {
-        Some([listen, upstream]) => (listen, upstream, usize::MAX),
-        Some([listen, upstream, connections]) => {
-            let connections = connections.parse().with_context(|| connections.clone())?;
-            (listen, upstream, connections)
-        }
-        _ => bail!("usage: relay LISTEN-ADDRESS UPSTREAM-ADDRESS [CONNECTIONS]"),
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let [listen, backend, numbers @ ..] = &arguments[..] else {
+        bail!("usage: relay LISTEN-ADDRESS BACKEND-ADDRESS [IDLE-SECONDS [CONNECTIONS]]");
     };
+    let idle = numbers.first().map_or("300", String::as_str);
+    let idle = Duration::try_from_secs_f64(idle.parse().context("IDLE-SECONDS")?)?;
+    let connections = numbers.get(1).map_or(Ok(u64::MAX), |n| n.parse());
+    let connections = connections.context("CONNECTIONS")?;
+    let backend = backend
+        .to_socket_addrs()
+        .with_context(|| backend.clone())?
+        .next();
+    let backend = backend.context("the backend has no address")?;
+
+    let stop = stop_at_signals()?;
     let listener = TcpListener::bind(listen).with_context(|| listen.clone())?;
+    // It is polled together with the signals.
+    listener.set_nonblocking(true)?;
     writeln!(stdout(), "{}", listener.local_addr()?).context("standard output")?;
+    // The scope ends when the last of its threads has.
     thread::scope(|threads| {
-        for client in listener.incoming().take(connections) {
-            // One client's trouble is not the next one's.
-            let report = |error| {
-                let _ = writeln!(stderr(), "relay: {error:#}");
+        let mut accepted = 0;
+        while accepted < connections && !stop.is_stopped() {
+            let [client, signal] = [
+                PollFd::new(&listener, PollFlags::IN),
+                PollFd::new(&stop, PollFlags::IN),
+            ];
+            let _ = poll(&mut [client, signal], None);
+            let (client, peer) = match listener.accept() {
+                Ok(client) => client,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(error) => {
+                    complain(&anyhow::Error::from(error).context("accept"));
+                    // Too many open files, for example: give others the time to end.
+                    thread::sleep(Duration::from_millis(100));
+                    continue;
+                }
             };
+            accepted += 1;
+            let stop = &stop;
             let serve = move || {
-                let joined = client
-                    .context("accept")
-                    .and_then(|client| join(&client, upstream));
-                joined.unwrap_or_else(report);
+                let served = join(client, peer, backend, idle, stop);
+                served.unwrap_or_else(|error| complain(&error.context(peer.to_string())));
             };
             let thread = thread::Builder::new().spawn_scoped(threads, serve);
-            if let Err(error) = thread.context("a thread for a client") {
-                report(error);
+            if let Err(error) = thread {
+                complain(&anyhow::Error::from(error).context("a thread for a client"));
             }
         }
     });
     Ok(())
 }
 
-/// Moves bytes both ways until both ways have ended.
-fn join(client: &TcpStream, upstream: &str) -> anyhow::Result<()> {
-    let server = &TcpStream::connect(upstream).with_context(|| upstream.to_owned())?;
-    thread::scope(|threads| {
-        let there = thread::Builder::new()
-            .spawn_scoped(threads, || one_way(client, server))
-            .context("a thread for the other way")?;
-        let back = one_way(server, client);
-        let there = there
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        there.context("from the client")?;
-        back.context("to the client")
-    })
+/// Moves bytes both ways until both ways have ended, and prints how many.
+fn join(
+    client: TcpStream,
+    peer: SocketAddr,
+    backend: SocketAddr,
+    idle: Duration,
+    stop: &Stop,
+) -> anyhow::Result<()> {
+    let server = TcpStream::connect_timeout(&backend, CONNECT_TIMEOUT).context("the backend")?;
+    // What arrives goes on at once: whoever sent it has decided how to cut it.
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let print = |report: &RelayReport| {
+        let (there, back) = (report.a_to_b().bytes(), report.b_to_a().bytes());
+        writeln!(stdout(), "{peer}: {there} bytes there, {back} bytes back")
+            .context("standard output")
+    };
+    match Relay::new(client, server)
+        .idle_timeout(idle)
+        .stop_with(stop)
+        .run()
+    {
+        Ok(report) => print(&report),
+        Err(error) => {
+            if let Some(report) = error.relay_report() {
+                print(report)?;
+            }
+            // Peers that leave in the middle are nothing to complain of.
+            if error.is_disconnected() {
+                Ok(())
+            } else {
+                Err(error.into())
+            }
+        }
+    }
 }
 
-/// Moves bytes until `from` says that it has no more, and passes that on: the other way stays open.
-fn one_way(from: &TcpStream, to: &TcpStream) -> anyhow::Result<()> {
-    let moved = zcopy::copy(from, to);
-    if moved.is_err() {
-        // Nothing can follow what was lost, so that the other way is of no use either.
-        let _ = from.shutdown(Shutdown::Both);
-    }
-    let told = to.shutdown(Shutdown::Write);
-    moved?;
-    match told {
-        // The peer may have gone already, and then there is nobody to tell.
-        Err(error) if error.kind() != ErrorKind::NotConnected => {
-            Err(error).context("the end of the bytes cannot be passed on")
-        }
-        _ => Ok(()),
-    }
+/// Returns what SIGINT and SIGTERM stop.
+fn stop_at_signals() -> anyhow::Result<Stop> {
+    let stop = Stop::new()?;
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let stopper = stop.clone();
+    thread::Builder::new().spawn(move || signals.forever().for_each(|_| stopper.stop()))?;
+    Ok(stop)
 }

@@ -1,21 +1,27 @@
-//! Answers HTTP requests with one file, whose pages go to the socket without passing through here.
+//! Serves the files of a directory by HTTP/1.1, with ranges, so that downloads can be resumed.
 //!
-//! `cargo run --release --example serve_file -- FILE [ADDRESS [CONNECTIONS]]`
+//! `cargo run --release --example serve_file -- DIRECTORY [ADDRESS [BYTES-PER-SECOND [CONNECTIONS]]]`
 //!
-//! Listens on `127.0.0.1:8080` unless told otherwise; port 0 takes any. Says where on the first line
-//! it prints, and ends after so many connections, or never. Each has a thread of its own, and one
-//! request: `GET /` or `HEAD /`.
+//! Listens on `127.0.0.1:8080` unless told otherwise; port 0 takes any. Prints its URL on the first
+//! line. BYTES-PER-SECOND limits all connections together; 0 means no limit. The server ends after
+//! CONNECTIONS connections [default: never].
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read, Write, stderr, stdout};
+use std::io::{BufRead, BufReader, Read, Write, stderr, stdout};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use zcopy::Transfer;
+use zcopy::{Ended, RateLimiter, Transfer};
+
+/// A client that is silent for so long has gone.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest head of a request.
+const MAX_HEAD: u64 = 16 << 10;
 
 fn main() -> ExitCode {
     match run() {
@@ -30,30 +36,38 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1);
-    let path = arguments
+    let root = arguments
         .next()
-        .context("usage: serve_file FILE [ADDRESS [CONNECTIONS]]")?;
-    let path = &PathBuf::from(path);
+        .map(PathBuf::from)
+        .context("usage: serve_file DIRECTORY [ADDRESS [BYTES-PER-SECOND [CONNECTIONS]]]")?;
     let address = arguments.next().unwrap_or_else(|| "127.0.0.1:8080".into());
     let address = address.to_string_lossy();
-    let connections = arguments
-        .next()
-        .map_or(Ok(usize::MAX), |n| n.to_string_lossy().parse())
-        .context("CONNECTIONS")?;
+    let mut number = |name| {
+        let number = arguments.next().map(|n| n.to_string_lossy().parse::<u64>());
+        number.transpose().context(name)
+    };
+    let rate = number("BYTES-PER-SECOND")?.filter(|rate| *rate > 0);
+    let connections = number("CONNECTIONS")?.map_or(usize::MAX, |n| n as usize);
 
-    let file = fs::metadata(path).with_context(|| path.display().to_string())?;
-    ensure!(!file.is_dir(), "{}: it is a directory", path.display());
+    let entry = fs::metadata(&root).with_context(|| root.display().to_string())?;
+    ensure!(entry.is_dir(), "{}: not a directory", root.display());
     let listener = TcpListener::bind(&*address).with_context(|| address.to_string())?;
     writeln!(stdout(), "http://{}/", listener.local_addr()?).context("standard output")?;
+    // One limiter for all connections: together they keep to the rate.
+    let server = &Server {
+        root,
+        limiter: rate.map(RateLimiter::new),
+    };
     thread::scope(|threads| {
         for client in listener.incoming().take(connections) {
-            // One client's trouble is not the next one's.
-            let report = |error: anyhow::Error| {
-                let _ = writeln!(stderr(), "serve_file: {}: {error:#}", path.display());
+            // An error of one client does not concern the next one.
+            let report = |error| {
+                let _ = writeln!(stderr(), "serve_file: {error:#}");
             };
             let serve = move || {
-                let answered = client.map_err(Into::into).and_then(|it| answer(&it, path));
-                answered.unwrap_or_else(report);
+                let client = client.context("accept");
+                let served = client.and_then(|client| server.serve(&client));
+                served.unwrap_or_else(report);
             };
             let thread = thread::Builder::new().spawn_scoped(threads, serve);
             if let Err(error) = thread.context("a thread for a client") {
@@ -64,72 +78,209 @@ fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads one request and answers it.
-fn answer(client: &TcpStream, path: &Path) -> anyhow::Result<()> {
-    // Who says nothing for so long has gone.
-    client.set_read_timeout(Some(Duration::from_secs(10)))?;
-    let request = request_line(client).context("request")?;
-    let words: Vec<_> = request.split(' ').collect();
-    match words[..] {
-        ["GET", "/", _] => send(client, path, true)?,
-        ["HEAD", "/", _] => send(client, path, false)?,
-        ["GET" | "HEAD", _, _] => begin(client, "404 Not Found", Some(0))?,
-        [_, _, _] => begin(
-            client,
-            "405 Method Not Allowed\r\nAllow: GET, HEAD",
-            Some(0),
-        )?,
-        _ => begin(client, "400 Bad Request", Some(0))?,
-    }
-    // A socket that is closed with something still to be read is reset, and may lose the answer.
-    client.shutdown(Shutdown::Write)?;
-    let nowhere = File::create("/dev/null")?;
-    // Nothing depends on what a client says after its request.
-    let _ = Transfer::new(client, &nowhere).limit(1 << 20).run();
-    Ok(())
+struct Server {
+    root: PathBuf,
+    limiter: Option<RateLimiter>,
 }
 
-/// The first line of a request, whose header is read to its end.
-fn request_line(client: &TcpStream) -> io::Result<String> {
-    let mut header = BufReader::new(client.take(16 << 10)).lines();
-    let first = header.next().transpose()?.unwrap_or_default();
-    for line in header {
-        // An empty line ends the header.
-        if line?.is_empty() {
-            break;
+impl Server {
+    /// Answers the requests of one connection, until the client leaves or asks to close it.
+    fn serve(&self, client: &TcpStream) -> anyhow::Result<()> {
+        client.set_read_timeout(Some(IDLE_TIMEOUT))?;
+        client.set_write_timeout(Some(IDLE_TIMEOUT))?;
+        // The last bytes of an answer do not wait for an acknowledgement of those before them.
+        client.set_nodelay(true)?;
+        // It may hold the beginning of the next request, and has to outlive this one.
+        let mut reader = BufReader::new(client);
+        while let Some(request) = read_request(&mut reader) {
+            let keeps_alive = self.answer(client, &request)?;
+            if !keeps_alive {
+                break;
+            }
         }
+        // A socket that is closed with bytes still to be read is reset, and may lose the answer.
+        // Nothing depends on what a client says now, or on whether it is still there.
+        if client.shutdown(Shutdown::Write).is_ok() {
+            let rest = Transfer::new(client, File::create("/dev/null")?).limit(1 << 20);
+            let _ = rest.idle_timeout(IDLE_TIMEOUT).run();
+        }
+        Ok(())
     }
-    Ok(first)
-}
 
-/// Answers with the file, or with its header alone.
-fn send(client: &TcpStream, path: &Path, with_body: bool) -> anyhow::Result<()> {
-    // It was there when the server started, and may have gone since.
-    let opened = File::open(path);
-    if opened.is_err() {
-        begin(client, "404 Not Found", Some(0))?;
-    }
-    let body = opened?;
-    // Files in `/proc` claim to be empty, and only reading them tells.
-    let length = Some(body.metadata()?.len()).filter(|length| *length > 0);
-    begin(client, "200 OK", length)?;
-    if with_body {
-        let mut transfer = Transfer::new(&body, client);
-        if let Some(length) = length {
+    /// Returns whether the connection can serve another request.
+    fn answer(&self, client: &TcpStream, request: &Request) -> anyhow::Result<bool> {
+        let refuse = |status| {
+            let close = "Content-Length: 0\r\nConnection: close\r\n\r\n";
+            write!(&mut &*client, "HTTP/1.1 {status}\r\n{close}").context("answer")?;
+            Ok(false)
+        };
+        let (method, path) = match &*request.words() {
+            [method @ ("GET" | "HEAD"), path, version] if version.starts_with("HTTP/1.") => {
+                (*method, *path)
+            }
+            [_, _, version] if version.starts_with("HTTP/1.") => {
+                return refuse("405 Method Not Allowed\r\nAllow: GET, HEAD");
+            }
+            _ => return refuse("400 Bad Request"),
+        };
+        // The body of a request would have to be skipped, and no client needs to send one.
+        if request.field("transfer-encoding").is_some()
+            || request.field("content-length").is_some_and(|n| n != "0")
+        {
+            return refuse("400 Bad Request");
+        }
+        let Some(file) = find(&self.root, path) else {
+            return refuse("404 Not Found");
+        };
+        let len = file.metadata().context("size")?.len();
+        let (status, range) = match request.field("range").map(|range| parse_range(range, len)) {
+            // A range that is not understood is ignored: RFC 9110, section 14.2.
+            None | Some(Range::Ignored) => ("200 OK".to_owned(), (0, len)),
+            Some(Range::Part(start, end)) => {
+                let range = format!("bytes {start}-{}/{len}", end - 1);
+                (
+                    format!("206 Partial Content\r\nContent-Range: {range}"),
+                    (start, end),
+                )
+            }
+            Some(Range::Outside) => {
+                let status = "416 Range Not Satisfiable\r\nContent-Range: bytes */";
+                return refuse(&format!("{status}{len}"));
+            }
+        };
+        let (start, len) = (range.0, range.1 - range.0);
+        let closes = request.words()[2] == "HTTP/1.0"
+            || request
+                .field("connection")
+                .is_some_and(|value| value.eq_ignore_ascii_case("close"));
+        let connection = if closes { "close" } else { "keep-alive" };
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Length: {len}\r\nAccept-Ranges: bytes\r\n\
+             Connection: {connection}\r\n\r\n"
+        );
+        let body_len = if method == "HEAD" { 0 } else { len };
+        let expected = head.len() as u64 + body_len;
+
+        let mut transfer = Transfer::new(file, client)
+            // Head and body share the first segment.
+            .prefix(head)
+            .source_offset(start)
             // No more than was announced, even if the file grows meanwhile.
-            transfer = transfer.limit(length);
+            .limit(body_len)
+            .idle_timeout(IDLE_TIMEOUT);
+        if let Some(limiter) = &self.limiter {
+            transfer = transfer.rate_limiter(limiter);
         }
-        let report = transfer.run()?;
-        let _ = writeln!(stderr(), "{report}");
-        let is_whole = length.is_none_or(|length| length == report.bytes());
-        ensure!(is_whole, "it ended before the length that was announced");
+        let report = match transfer.run() {
+            // Clients leave as they like, in the middle of a download, too.
+            Err(error) if error.is_disconnected() => return Ok(false),
+            report => report.context(path.to_owned())?,
+        };
+        let _ = writeln!(stderr(), "{method} {path}: {report}");
+        // A client can tell an answer that is too short only by a connection that ends.
+        Ok(!closes && report.bytes() == expected && report.ended() != Ended::TimedOut)
     }
-    Ok(())
 }
 
-/// Writes a header. Without a length, the body ends where the connection does.
-fn begin(mut client: &TcpStream, status: &str, length: Option<u64>) -> io::Result<()> {
-    let length = length.map_or_else(String::new, |n| format!("Content-Length: {n}\r\n"));
-    let header = format!("HTTP/1.1 {status}\r\n{length}Connection: close\r\n\r\n");
-    client.write_all(header.as_bytes())
+/// A request: its first line, and its fields.
+struct Request {
+    line: String,
+    fields: Vec<(String, String)>,
+}
+
+impl Request {
+    /// Method, path and version.
+    fn words(&self) -> Vec<&str> {
+        self.line.split(' ').collect()
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.fields.iter();
+        let (_, value) = fields.find(|field| field.0.eq_ignore_ascii_case(name))?;
+        Some(value)
+    }
+}
+
+/// Reads the head of a request. Returns `None` when the client has left or is silent for too long.
+fn read_request(reader: &mut BufReader<&TcpStream>) -> Option<Request> {
+    let mut lines = reader.take(MAX_HEAD).lines();
+    let line = lines.next()?.ok()?;
+    let mut fields = Vec::new();
+    loop {
+        match lines.next() {
+            Some(Ok(field)) if field.is_empty() => return Some(Request { line, fields }),
+            Some(Ok(field)) => {
+                let (name, value) = field.split_once(':').unwrap_or((&field, ""));
+                fields.push((name.to_owned(), value.trim().to_owned()));
+            }
+            // A head that is too long makes a bad request, and not a silent end.
+            None if !fields.is_empty() => {
+                return Some(Request {
+                    line: String::new(),
+                    fields,
+                });
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// What a request asks for by the field `Range`, in a file of a certain length.
+enum Range {
+    /// From the first offset up to the second, which is excluded.
+    Part(u64, u64),
+    /// Nothing of the file.
+    Outside,
+    /// More than one range, another unit than bytes, or nonsense.
+    Ignored,
+}
+
+/// Parses `bytes=FIRST-LAST`, `bytes=FIRST-` and `bytes=-NUMBER-FROM-THE-END`.
+fn parse_range(range: &str, len: u64) -> Range {
+    let Some((first, last)) = range
+        .strip_prefix("bytes=")
+        .and_then(|it| it.split_once('-'))
+    else {
+        return Range::Ignored;
+    };
+    let (start, end) = match (first.parse::<u64>(), last.parse::<u64>()) {
+        (Ok(first), Ok(last)) if first <= last => (first, last.saturating_add(1)),
+        (Ok(first), Err(_)) if last.is_empty() => (first, len),
+        (Err(_), Ok(n)) if first.is_empty() => (len.saturating_sub(n), len),
+        _ => return Range::Ignored,
+    };
+    let end = end.min(len);
+    if start < end {
+        Range::Part(start, end)
+    } else {
+        Range::Outside
+    }
+}
+
+/// Opens the file that a path of a URL names, if it is a regular one below `root`.
+fn find(root: &Path, path: &str) -> Option<File> {
+    let path = path.split(['?', '#']).next()?.strip_prefix('/')?;
+    let path = PathBuf::from(decode(path)?);
+    // No `..`, and no second `/` at the beginning. Whoever puts a symbolic link into the directory
+    // means it to be followed.
+    let mut parts = path.components();
+    if !parts.all(|part| matches!(part, Component::Normal(_))) {
+        return None;
+    }
+    let path = root.join(path);
+    // Opening a FIFO would wait for its writer.
+    let is_file = fs::metadata(&path).is_ok_and(|entry| entry.is_file());
+    if is_file { File::open(path).ok() } else { None }
+}
+
+/// Decodes `%20` and its like.
+fn decode(path: &str) -> Option<String> {
+    let mut pieces = path.split('%');
+    let mut bytes = pieces.next()?.as_bytes().to_vec();
+    for piece in pieces {
+        let (byte, rest) = piece.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(byte, 16).ok()?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(bytes).ok()
 }

@@ -115,13 +115,14 @@ impl Peers {
         Ok(theirs.into())
     }
 
-    /// Asks a server, which says where it listens, for its file. The response's body counts as
+    /// Asks a server, which says where it listens, for the file `a`. The response's body counts as
     /// standard output.
     pub(super) fn ask_by_http(&mut self) -> anyhow::Result<OwnedFd> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
         self.spawn(move || {
             let response = connect(read).map_or(Vec::new(), |stream| {
-                write_all(&stream, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+                let request = b"GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+                write_all(&stream, request);
                 read_all(&stream, usize::MAX)
             });
             let head = response.windows(4).position(|bytes| bytes == b"\r\n\r\n");

@@ -33,10 +33,10 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         example("number_lines", &[])
             .stdin(Stdin::Pipe(lines.clone().into_bytes()))
             .stdout(Stdout::File, numbered.as_bytes()),
-        example("serve_file", &["a", "127.0.0.1:0", "1"])
+        example("serve_file", &[".", "127.0.0.1:0", "0", "1"])
             .file("a", large)
             .stdout(Stdout::Http, large),
-        example("relay", &["127.0.0.1:0", "UPSTREAM", "1"])
+        example("relay", &["127.0.0.1:0", "UPSTREAM", "60", "1"])
             .stdout(
                 Stdout::BothWays {
                     there: there.clone(),

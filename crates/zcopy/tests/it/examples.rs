@@ -1,15 +1,19 @@
 //! The programs in `examples/`, run as the comments in their first lines say.
 
-mod network;
+mod pipelines;
+mod relay;
+mod resume_copy;
+mod serve_file;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
 use crate::endpoints::{full, pipe, terminal};
@@ -36,6 +40,56 @@ fn example(name: &str) -> Option<Command> {
     let mut command = Command::new("timeout");
     command.arg(TIME_LIMIT.as_secs().to_string()).arg(path);
     Some(command)
+}
+
+/// A running example that prints an address on its first line. It is ended when it goes out of
+/// scope.
+struct Server {
+    child: Child,
+    /// The first line.
+    address: String,
+    /// What follows it.
+    stdout: Option<BufReader<ChildStdout>>,
+}
+
+impl Server {
+    fn spawn(command: &mut Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        Self {
+            child,
+            address: line.trim_end().to_owned(),
+            stdout: Some(stdout),
+        }
+    }
+
+    /// Sends a signal, which `timeout` passes on.
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        // It may have ended.
+        let _ = rustix::process::kill_process(pid, signal);
+    }
+
+    /// Waits for its end. Returns the status, and what it has printed behind the first line on
+    /// standard output and on standard error.
+    fn wait(mut self) -> (ExitStatus, String, String) {
+        let (mut out, mut err) = (String::new(), String::new());
+        let mut stdout = self.stdout.take().unwrap();
+        stdout.read_to_string(&mut out).unwrap();
+        let mut stderr = self.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut err).unwrap();
+        (self.child.wait().unwrap(), out, err)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.signal(Signal::TERM);
+        let _ = self.child.wait();
+    }
 }
 
 /// A scratch directory with a file `source`, and the bytes in it.
@@ -215,7 +269,25 @@ fn number_lines_writes_an_incomplete_line_when_it_comes() {
 fn an_error_is_one_line_that_names_the_file() {
     const MISSING: &str = "missing: No such file or directory (os error 2)";
     let (dir, _) = scratch();
-    let cases: [(&str, &[&str], &str); 14] = [
+    let cases: [(&str, &[&str], &str); 20] = [
+        ("resume_copy", &["missing", "sink"], MISSING),
+        (
+            "resume_copy",
+            &["source", "/dev/null"],
+            "/dev/null: not a regular file",
+        ),
+        (
+            "resume_copy",
+            &["source"],
+            "usage: resume_copy [--rate BYTES-PER-SECOND] SOURCE DEST",
+        ),
+        ("cat", &["missing"], MISSING),
+        ("pv", &["missing"], MISSING),
+        (
+            "pv",
+            &["."],
+            "the source cannot be used: it is a directory: Is a directory (os error 21)",
+        ),
         ("copy", &["missing", "sink"], MISSING),
         ("copy", &["source"], "usage: copy SRC DST"),
         (
@@ -244,10 +316,10 @@ fn an_error_is_one_line_that_names_the_file() {
             ".: the source cannot be used: it is a directory: Is a directory (os error 21)",
         ),
         ("serve_file", &["missing"], MISSING),
-        ("serve_file", &["."], ".: it is a directory"),
+        ("serve_file", &["source"], "source: not a directory"),
         (
             "serve_file",
-            &["source", "nowhere"],
+            &[".", "nowhere"],
             "nowhere: invalid socket address",
         ),
         (
@@ -272,11 +344,14 @@ fn an_error_is_one_line_that_names_the_file() {
 #[test]
 fn the_status_shows_an_error_that_cannot_be_printed() {
     for name in [
+        "cat",
         "copy",
         "explain",
         "hash_while_copying",
         "number_lines",
+        "pv",
         "relay",
+        "resume_copy",
         "serve_file",
     ] {
         let Some(mut example) = example(name) else {
