@@ -73,6 +73,48 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
+//! A [`Stop`] ends a transfer from another thread, and
+//! [`idle_timeout`](Transfer::idle_timeout) and [`deadline`](Transfer::deadline) end it in time. No
+//! byte is lost: the report counts what arrived, and tells where the rest is.
+//!
+//! # Relay between two sockets
+//!
+//! A [`Relay`] moves bytes in both directions, in one thread, and passes on the end of each.
+//!
+//! ```
+//! # use std::io::{Read, Write};
+//! # use std::os::unix::net::UnixStream;
+//! # use zcopy::Relay;
+//! let (mut client, front) = UnixStream::pair()?;
+//! let (back, mut server) = UnixStream::pair()?;
+//! let relay = std::thread::spawn(|| Relay::new(front, back).run());
+//! client.write_all(b"question")?;
+//! client.shutdown(std::net::Shutdown::Write)?;
+//! # let mut question = String::new();
+//! # server.read_to_string(&mut question)?;
+//! drop(server);
+//! let report = relay.join().expect("the thread does not panic")?;
+//! assert_eq!((report.a_to_b().bytes(), report.b_to_a().bytes()), (8, 0));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Take the steps
+//!
+//! [`Transfer::start`] returns a [`Session`], which never waits: its caller serves many of them in
+//! one thread, or does something else between two steps. [`Relay::start`] does the same.
+//!
+//! ```
+//! # use zcopy::{Progressed, Transfer};
+//! let zeros = std::fs::File::open("/dev/zero")?;
+//! let sink = std::fs::File::create("/dev/null")?;
+//! let mut session = Transfer::new(zeros, sink).limit(1 << 20).start()?;
+//! while let Progressed::Moved(n) = session.step(100_000)? {
+//!     assert!(n <= 100_000);
+//! }
+//! assert_eq!(session.finish()?.bytes(), 1 << 20);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
 //! # Repeat a pattern
 //!
 //! [`Repeat`] writes one pattern again and again, as `yes` does. It shares the same pages with a
