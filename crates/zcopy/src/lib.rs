@@ -120,8 +120,9 @@
 //!
 //! # Copy to several sinks
 //!
-//! [`Transfer::also_to`] adds a sink that receives the same bytes. Pipes share the same pages, by
-//! `tee(2)`. [`OnSinkError`] decides whether the transfer continues when one sink fails.
+//! [`Transfer::also_to`] adds a sink that receives the same bytes, and returns a [`FanOut`]. Pipes
+//! share the same pages, by `tee(2)`. [`OnSinkError`] decides whether the fan-out continues when
+//! one sink fails.
 //!
 //! ```
 //! # use std::io::Write;
@@ -217,6 +218,7 @@ cfg_if! {
     if #[cfg(any(target_os = "linux", target_os = "android"))] {
         // In the order of ARCHITECTURE.md: each module imports from later ones only.
         mod transfer;
+        mod fan_out;
         mod repeat;
         mod filter_transfer;
         mod session;
@@ -256,10 +258,11 @@ cfg_if! {
         #[cfg(test)]
         mod sim;
 
+        pub use fan_out::FanOut;
         pub use filter::{Filter, Filtered, Input, Remaining};
         pub use filter_transfer::FilterTransfer;
         pub use repeat::Repeat;
-        pub use session::{Interest, Progressed, Session};
+        pub use session::{Interest, Progressed, Session, Sinks};
         pub use transfer::{Series, Transfer, copy};
 
         pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};

@@ -223,7 +223,7 @@ impl RecordOptions {
     }
 }
 
-/// What a transfer to several sinks does when one of them fails.
+/// What a [`FanOut`](crate::FanOut) does when one of its sinks fails.
 ///
 /// # Examples
 ///
@@ -256,12 +256,16 @@ impl RecordOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnSinkError {
-    /// Fails the transfer.
+    /// Fails the fan-out.
     #[default]
     Stop,
     /// Continues without that sink. Its [report](crate::SinkReport) counts the bytes it accepted.
     Detach,
 }
+
+/// The largest size of a buffer or pipe that a caller can set, in bytes. A larger one brings no
+/// speed, and no kernel makes pipes larger than twice this size.
+pub(crate) const LARGEST_SIZE: usize = 1 << 30;
 
 /// All options of a transfer.
 #[derive(Clone, Copy, Debug)]

@@ -193,12 +193,8 @@ impl Report {
         &self.attempts
     }
 
-    /// Returns how each sink ended, in the order in which the sinks were given: the sink of
-    /// [`Transfer::new`](crate::Transfer::new) first, then those of
-    /// [`also_to`](crate::Transfer::also_to).
-    ///
-    /// A single sink has an entry only if it may be [detached](crate::OnSinkError::Detach) or if
-    /// its [reader is watched](crate::Transfer::watch_readers).
+    /// Returns how each sink of a [`FanOut`](crate::FanOut) ended, in the order in which the sinks
+    /// were given. The sink of a [`Transfer`](crate::Transfer) has no entry.
     #[must_use]
     pub fn sinks(&self) -> &[SinkReport] {
         &self.sinks

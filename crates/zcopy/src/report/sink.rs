@@ -43,8 +43,8 @@ pub struct SinkReport {
 
 impl SinkReport {
     /// Returns the index of the sink: 0 is the one given to
-    /// [`Transfer::new`](crate::Transfer::new), and those of [`also_to`](crate::Transfer::also_to)
-    /// follow in their order.
+    /// [`Transfer::new`](crate::Transfer::new) or [`FanOut::new`](crate::FanOut::new), and those of
+    /// [`also_to`](crate::FanOut::also_to) follow in their order.
     #[must_use]
     pub fn index(&self) -> usize {
         self.index

@@ -2,13 +2,10 @@
 
 use super::Transfer;
 use crate::buffer;
+use crate::options::LARGEST_SIZE;
 
 #[cfg(doc)]
 use crate::{Report, Strategy};
-
-/// The largest size of a buffer or pipe, in bytes. A larger one brings no speed, and no kernel
-/// makes pipes larger than twice this size.
-const LARGEST: usize = 1 << 30;
 
 impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// Allows the transfer to enlarge the caller's own pipes, source and sink [default: true].
@@ -68,7 +65,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn pipe_size(mut self, bytes: usize) -> Self {
-        self.options.pipe_size = bytes.min(LARGEST);
+        self.options.pipe_size = bytes.min(LARGEST_SIZE);
         self
     }
 
@@ -110,7 +107,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn buffer_size(mut self, bytes: usize) -> Self {
-        let bytes = bytes.clamp(1, LARGEST);
+        let bytes = bytes.clamp(1, LARGEST_SIZE);
         self.options.buffer_size = Some(bytes.next_multiple_of(buffer::ALIGNMENT));
         self
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 
-use zcopy::{Ended, Progressed, Session, Strategy, Transfer};
+use zcopy::{Ended, FanOut, Progressed, Session, Sinks, Strategy, Transfer};
 
 use crate::endpoints::{full, pipe};
 use crate::files::{contents, file, write_all};
@@ -84,6 +84,8 @@ fn a_transfer_that_owns_its_ends_can_be_sent_and_borrows_nothing() {
     fn assert_sendable<T: Send + 'static>() {}
     assert_sendable::<Transfer<'static, File, TcpStream>>();
     assert_sendable::<Session<'static, File, TcpStream>>();
+    assert_sendable::<FanOut<'static, File>>();
+    assert_sendable::<Session<'static, File, Sinks<'static>>>();
 }
 
 #[test]
@@ -91,6 +93,8 @@ fn a_transfer_with_an_end_that_cannot_be_sent_cannot_be_sent() {
     assert!(is_send!(Transfer<'static, File, OwnedFd>));
     assert!(!is_send!(Transfer<'static, Rc<File>, OwnedFd>));
     assert!(!is_send!(Transfer<'static, File, Rc<OwnedFd>>));
+    assert!(is_send!(FanOut<'static, File>));
+    assert!(!is_send!(FanOut<'static, Rc<File>>));
     assert!(is_send!(Session<'static, File, OwnedFd>));
     assert!(!is_send!(Session<'static, Rc<File>, OwnedFd>));
     assert!(!is_send!(Session<'static, File, Rc<OwnedFd>>));
