@@ -18,7 +18,7 @@ use crate::stop::Stop;
 use crate::sys::{Kernel, Linux, WithOwners};
 
 #[cfg(doc)]
-use crate::{Ended, Progressed, Reflink, Sparse, Strategy, Transfer};
+use crate::{Ended, Progressed, Reflink, SinkReport, Sparse, Strategy, Transfer};
 
 mod failures;
 mod settings;
@@ -87,6 +87,15 @@ mod settings;
 /// fan_out.skip_errors(zcopy::SkipErrors::Adaptive);
 /// # Ok::<(), std::io::Error>(())
 /// ```
+///
+/// # Continue after a stop
+///
+/// After a stop, a time-out or a failure the sinks may have received different numbers of bytes.
+/// [`Report::bytes`] counts what every sink has that was not detached, and [`SinkReport::ahead`]
+/// how many bytes each has beyond. The bytes that follow are [`Report::undelivered`], and then what
+/// the source still has, from its cursor on (or from its [offset](Self::source_offset) plus
+/// `Report::bytes`). Each sink has the first `ahead` of these bytes already. `ahead` has an
+/// example.
 ///
 /// # Kernel notes
 ///

@@ -297,7 +297,7 @@ impl Report {
 
     /// Returns the bytes that the transfer has taken from the source and the sink has not accepted.
     /// They precede the bytes that the source still holds. With several sinks, these are the bytes
-    /// that not every sink has accepted.
+    /// that not every sink has accepted: some have the [first](SinkReport::ahead) of them already.
     ///
     /// The transfer takes such bytes if it fails or is stopped, if it ends behind the last record
     /// of a [limit](crate::Transfer::record_limit), or if a limit falls inside a message that can

@@ -36,6 +36,7 @@ impl Unprepared {
         let sinks = (0..n_sinks).map(|index| SinkReport {
             index,
             bytes: 0,
+            ahead: 0,
             strategy,
             cause: (self.sink == Some(index)).then_some(self.error.cause),
         });

@@ -34,6 +34,7 @@ fn a_report_prints_a_line_for_a_single_record_hole_skip_or_undelivered_byte() {
     let sink = SinkReport {
         index: 1,
         bytes: 1,
+        ahead: 0,
         strategy: Strategy::Tee,
         cause: Some(Cause::Errno(Errno::PIPE)),
     };

@@ -10,6 +10,7 @@ mod options;
 mod own_process;
 mod pipe_capacity;
 mod readers;
+mod resume;
 mod sessions;
 mod sink_errors;
 
