@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::io::{read, write};
-use zcopy::{Strategy, Transfer};
+use zcopy::{FanOut, Strategy};
 
 use super::ends::{Sink, Source, Stream};
 use super::files::Files;
@@ -128,9 +128,9 @@ impl Fan {
 
 fn transfer(source: &Stream, sinks: &[Stream], strategy: Strategy) -> u64 {
     let (first, others) = sinks.split_first().expect("a sink");
-    let transfer = Transfer::new(source, first).strategy(strategy);
-    let transfer = others.iter().fold(transfer, Transfer::also_to);
-    transfer.run().expect("the transfer").bytes()
+    let fan_out = FanOut::new(source, first).strategy(strategy);
+    let fan_out = others.iter().fold(fan_out, FanOut::also_to);
+    fan_out.run().expect("the fan-out").bytes()
 }
 
 fn read_write(source: &Stream, sinks: &[Stream]) -> u64 {

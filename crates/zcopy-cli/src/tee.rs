@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
 
 use anyhow::anyhow;
-use zcopy::{Cache, OnSinkError, Report, Side, SinkReport, Strategy, Transfer};
+use zcopy::{Cache, FanOut, OnSinkError, Report, Side, SinkReport, Strategy, Transfer};
 
 use crate::args::Common;
 use crate::choice::{self, Choice};
@@ -126,7 +126,8 @@ pub enum Outcome {
     Incomplete,
 }
 
-/// Copies standard input to standard output and every file, and complains of what fails when it fails.
+/// Copies standard input to standard output and every file, and complains of what fails when it
+/// fails.
 #[must_use]
 pub fn run(args: &Args) -> Outcome {
     let mode = args.mode();
@@ -258,24 +259,12 @@ fn transfer(
     troubles: &Troubles,
 ) -> zcopy::Result<Report> {
     let stdin = rustix::stdio::stdin();
-    let mut transfer = Transfer::new(&stdin, &outputs[0]).stable(args.stable);
-    for output in &outputs[1..] {
-        transfer = transfer.also_to(output);
-    }
+    let mut transfer = Transfer::new(stdin, &outputs[0]).stable(args.stable);
     if args.cache == Some(Pages::Drop) {
         transfer = transfer.cache(Cache::DropBehind);
     }
     if let Some(strategy) = strategy {
         transfer = transfer.strategy(strategy);
-    }
-    // One output alone, and nothing special, is served by what serves one.
-    if outputs.len() > 1 || mode.watches_readers() {
-        transfer = transfer
-            .watch_readers(mode.watches_readers())
-            .on_sink_error_with(|sink| match sink.error() {
-                Some(error) => troubles.of_output(&outputs[sink.index()].name, error),
-                None => OnSinkError::Detach,
-            });
     }
     if troubles.expects_bytes() {
         transfer = transfer.observe(|progress| {
@@ -285,12 +274,29 @@ fn transfer(
             ControlFlow::Continue(())
         });
     }
-    if args.common.explain {
-        exit::say(&transfer.plan()?.to_string());
-    }
-    let outcome = transfer.run();
+    let explains = args.common.explain;
+    // One output alone, and nothing special, is served by what serves one.
+    let outcome = if outputs.len() > 1 || mode.watches_readers() {
+        let fan_out = outputs[1..].iter();
+        let fan_out = fan_out.fold(FanOut::from(transfer), FanOut::also_to);
+        let fan_out = fan_out
+            .watch_readers(mode.watches_readers())
+            .on_sink_error_with(|sink| match sink.error() {
+                Some(error) => troubles.of_output(&outputs[sink.index()].name, error),
+                None => OnSinkError::Detach,
+            });
+        if explains {
+            exit::say(&fan_out.plan()?.to_string());
+        }
+        fan_out.run()
+    } else {
+        if explains {
+            exit::say(&transfer.plan()?.to_string());
+        }
+        transfer.run()
+    };
     let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
-    if args.common.explain {
+    if explains {
         exit::say(&format!("{report:#}"));
     }
     if args.verbose && !has_not_begun(&outcome) {
@@ -320,8 +326,8 @@ fn is_pair_refused(error: &zcopy::Error) -> bool {
     error.is_refused() && error.side() == Side::Neither
 }
 
-/// Takes off the list what would be fed by itself for ever: GNU tee fills the disk. What is written where
-/// it has been read already is fine, if that is done in order.
+/// Takes off the list what would be fed by itself for ever: GNU tee fills the disk. What is written
+/// where it has been read already is fine, if that is done in order.
 fn without_own_input(
     outputs: &mut Vec<Output>,
     troubles: &Troubles,

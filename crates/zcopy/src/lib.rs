@@ -181,8 +181,9 @@
 //!
 //! # Copy to several sinks
 //!
-//! [`Transfer::also_to`] adds a sink that receives the same bytes. Pipes share the same pages, by
-//! `tee(2)`. [`OnSinkError`] decides whether the transfer continues when one sink fails.
+//! [`Transfer::also_to`] adds a sink that receives the same bytes, and returns a [`FanOut`]. Pipes
+//! share the same pages, by `tee(2)`. [`OnSinkError`] decides whether the fan-out continues when
+//! one sink fails.
 //!
 //! ```
 //! # use std::io::Write;
@@ -333,8 +334,9 @@ cfg_if! {
         #[cfg(feature = "tokio")]
         pub mod tokio;
         mod transfer;
-        mod relay;
+        mod fan_out;
         mod io_transfer;
+        mod relay;
         mod repeat;
         mod filter_transfer;
         mod session;
@@ -374,12 +376,13 @@ cfg_if! {
         #[cfg(test)]
         mod sim;
 
+        pub use fan_out::FanOut;
         pub use filter::{Filter, Filtered, Input, Remaining};
         pub use filter_transfer::FilterTransfer;
         pub use io_transfer::{FromReader, IoTransfer, ToWriter};
         pub use relay::{EndInterest, Relay, RelayInterest, RelayProgressed, RelaySession};
         pub use repeat::Repeat;
-        pub use session::{Interest, Progressed, Session};
+        pub use session::{Interest, Progressed, Session, Sinks};
         pub use transfer::{Series, Transfer, copy, copy_buffered};
 
         pub use options::{Cache, OnSinkError, Reflink, SkipErrors, Sparse, SyncData};

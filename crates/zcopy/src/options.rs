@@ -227,7 +227,7 @@ impl RecordOptions {
     }
 }
 
-/// What a transfer to several sinks does when one of them fails.
+/// What a [`FanOut`](crate::FanOut) does when one of its sinks fails.
 ///
 /// # Examples
 ///
@@ -260,7 +260,7 @@ impl RecordOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnSinkError {
-    /// Fails the transfer.
+    /// Fails the fan-out.
     #[default]
     Stop,
     /// Continues without that sink. Its [report](crate::SinkReport) counts the bytes it accepted.

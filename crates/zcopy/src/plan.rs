@@ -207,8 +207,8 @@ impl Plan {
     }
 
     /// Returns the strategies that the plan considered: the chosen one, the fallbacks in the order
-    /// in which they take over, and the skipped ones. [`Strategy::Tee`] is among them for several
-    /// sinks and for repeated patterns only.
+    /// in which they take over, and the skipped ones. [`Strategy::Tee`] is among them for a
+    /// [`FanOut`](crate::FanOut) and for repeated patterns only.
     #[must_use]
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
@@ -247,10 +247,9 @@ impl Plan {
         shared.max().unwrap_or_default()
     }
 
-    /// Returns the strategy that serves each sink, with the reason. The first entry is the first
-    /// sink, and those of [`also_to`](crate::Transfer::also_to) follow. The slice is empty for a
-    /// single sink, unless the sink may be [detached](crate::OnSinkError::Detach) or its [reader is
-    /// watched](crate::Transfer::watch_readers).
+    /// Returns the strategy that serves each sink of a [`FanOut`](crate::FanOut), with the reason,
+    /// in the order in which the sinks were given. The slice is empty for a
+    /// [`Transfer`](crate::Transfer).
     ///
     /// - `tee` shares pages with a sink that is a pipe.
     /// - `splice_pipe` shares pages with a private pipe and splices them from there to the sink.

@@ -250,12 +250,8 @@ impl Report {
         &self.attempts
     }
 
-    /// Returns how each sink ended, in the order in which the sinks were given: the sink of
-    /// [`Transfer::new`](crate::Transfer::new) first, then those of
-    /// [`also_to`](crate::Transfer::also_to).
-    ///
-    /// A single sink has an entry only if it may be [detached](crate::OnSinkError::Detach) or if
-    /// its [reader is watched](crate::Transfer::watch_readers).
+    /// Returns how each sink of a [`FanOut`](crate::FanOut) ended, in the order in which the sinks
+    /// were given. The sink of a [`Transfer`](crate::Transfer) has no entry.
     #[must_use]
     pub fn sinks(&self) -> &[SinkReport] {
         &self.sinks
@@ -358,7 +354,7 @@ impl Report {
 
     /// Returns the bytes that the transfer has taken from the source and the sink has not accepted.
     /// They precede the bytes that the source still holds. With several sinks, these are the bytes
-    /// that not every sink has accepted.
+    /// that not every sink has accepted: some have the [first](SinkReport::ahead) of them already.
     ///
     /// The transfer takes such bytes if it fails or is stopped, if it ends behind the last record
     /// of a [limit](crate::Transfer::record_limit), or if a limit falls inside a message that can

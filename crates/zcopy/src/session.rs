@@ -1,30 +1,30 @@
 //! [`Session`]: a transfer whose steps the caller takes, and whose waits are the caller's.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use crate::classify::reopen_terminal;
 use crate::error::{Error, Result};
-use crate::fd_info::FdInfo;
-use crate::options::Options;
 use crate::progress::Progress;
 use crate::report::{Ended, Report};
-use crate::side::Side;
-use crate::sys::{Kernel, Linux, WithOwners};
+use crate::sys::{Linux, WithOwners};
 
+mod ends;
 mod steps;
 
+pub(crate) use ends::Ends;
+pub use ends::Sinks;
 pub(crate) use steps::Steps;
 
 #[cfg(doc)]
-use crate::{RateLimiter, Transfer};
+use crate::{FanOut, RateLimiter, Transfer};
 
 /// A transfer in steps. It never waits for a source to have bytes or for a sink to have room:
 /// instead it returns what to wait for.
 ///
 /// Choose it, rather than [`Transfer::run`], to serve many transfers in one thread by `poll(2)` or
 /// `epoll(7)`, to move bytes between other work, or to look at the progress from a thread that owns
-/// a display. [`Transfer::start`] begins one. The session is `Send` if its ends are.
+/// a display. [`Transfer::start`] begins one, and [`FanOut::start`] one with several
+/// [sinks](Sinks). The session is `Send` if its ends are.
 ///
 /// The session owns its private pipe and the bytes in flight between two steps, so that nothing is
 /// lost when a caller stops to call [`step`](Self::step). [`finish`](Self::finish) returns them.
@@ -70,51 +70,6 @@ pub struct Session<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
 }
 
 type Parts<'a, Source, Sink> = WithOwners<Steps<'a, Linux>, Ends<Source, Sink>>;
-
-/// The ends of a transfer, with the terminals that it has opened once more.
-pub(crate) struct Ends<Source, Sink> {
-    source: Source,
-    sink: Sink,
-    reopened_source: Option<OwnedFd>,
-    reopened_sink: Option<OwnedFd>,
-}
-
-impl<Source: AsFd, Sink: AsFd> Ends<Source, Sink> {
-    /// Opens terminals once more, if a call on them could sleep and may not.
-    pub(crate) fn new<K: Kernel>(
-        kernel: &K,
-        source: Source,
-        sink: Sink,
-        (from, to): (&mut FdInfo, &mut FdInfo),
-        options: &Options,
-    ) -> Self {
-        let source_fd = source.as_fd();
-        let reopened_source = reopen_terminal(kernel, source_fd, from, Side::Source, options);
-        let reopened_sink = reopen_terminal(kernel, sink.as_fd(), to, Side::Sink, options);
-        Self {
-            source,
-            sink,
-            reopened_source,
-            reopened_sink,
-        }
-    }
-
-    /// Returns the caller's ends.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn ends(&self) -> (&Source, &Sink) {
-        (&self.source, &self.sink)
-    }
-
-    pub(crate) fn source_fd(&self) -> BorrowedFd<'_> {
-        let reopened = self.reopened_source.as_ref().map(AsFd::as_fd);
-        reopened.unwrap_or_else(|| self.source.as_fd())
-    }
-
-    pub(crate) fn sink_fd(&self) -> BorrowedFd<'_> {
-        let reopened = self.reopened_sink.as_ref().map(AsFd::as_fd);
-        reopened.unwrap_or_else(|| self.sink.as_fd())
-    }
-}
 
 /// The result of one [step](Session::step).
 ///
@@ -176,7 +131,7 @@ impl Interest {
     }
 
     /// Returns whether to wait until the sink is writable (`POLLOUT`): with several sinks, until
-    /// one of them is.
+    /// one of the [blocked ones](Session::blocked_sinks) is.
     #[must_use]
     pub fn sink(&self) -> bool {
         self.sink
@@ -325,17 +280,73 @@ impl<'a, Source, Sink> Session<'a, Source, Sink> {
     }
 }
 
-impl<Source: AsFd, Sink: AsFd> Session<'_, Source, Sink> {
+impl<Source: AsFd, Sink> Session<'_, Source, Sink> {
     /// Returns the source, to register it with a poller. `None` after a failure.
     #[must_use]
     pub fn source(&self) -> Option<&Source> {
         Some(&self.parts.as_ref()?.owners().source)
     }
+}
 
+impl<Source: AsFd, Sink: AsFd> Session<'_, Source, Sink> {
     /// Returns the sink, to register it with a poller. `None` after a failure.
     #[must_use]
     pub fn sink(&self) -> Option<&Sink> {
         Some(&self.parts.as_ref()?.owners().sink)
+    }
+}
+
+impl<'a, Source: AsFd> Session<'a, Source, Sinks<'a>> {
+    /// Returns the sinks in their order, to register them with a poller. None after a failure.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::os::fd::AsRawFd;
+    /// use zcopy::FanOut;
+    ///
+    /// let (source, _writer) = std::io::pipe()?;
+    /// let (_reader, sink) = std::io::pipe()?;
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let session = FanOut::new(&source, &sink).also_to(&null).start()?;
+    /// let sinks: Vec<_> = session.sinks().map(|fd| fd.as_raw_fd()).collect();
+    /// assert_eq!(sinks, [sink.as_raw_fd(), null.as_raw_fd()]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn sinks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let ends = self.parts.as_ref().map(WithOwners::owners);
+        ends.into_iter().flat_map(|ends| ends.sink.iter())
+    }
+
+    /// Returns the sinks that the session waits for, with their indices: the next step can follow
+    /// when one of them is writable. None if it does not wait for a [sink](Interest::sink).
+    ///
+    /// Poll these and no others: a sink that has its bytes already may stay writable.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use zcopy::{FanOut, Progressed};
+    ///
+    /// let (source, mut writer) = std::io::pipe()?;
+    /// let (_reader, full) = std::io::pipe()?;
+    /// (&full).write_all(&[0; 64 << 10])?;
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let mut session = FanOut::new(&source, &null).also_to(&full).grow_pipes(false).start()?;
+    ///
+    /// writer.write_all(b"hello")?;
+    /// let Progressed::Blocked(interest) = session.step(1 << 20)? else { panic!() };
+    /// assert!(interest.sink() && !interest.source());
+    /// let blocked: Vec<_> = session.blocked_sinks().map(|(index, _)| index).collect();
+    /// assert_eq!(blocked, [1]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn blocked_sinks(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
+        let parts = self.parts.as_ref();
+        let blocked = parts.map_or(&[][..], |parts| parts.value().blocked_sinks());
+        let sinks = self.sinks().enumerate();
+        sinks.filter(|(index, _)| blocked.contains(index))
     }
 }
 

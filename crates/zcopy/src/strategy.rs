@@ -64,10 +64,8 @@ pub enum Strategy {
     /// `read(2)` and `write(2)`: copies through a [buffer](crate::Transfer::buffer_size), by
     /// default of 256 KiB. It serves every pair.
     Buffered,
-    /// `tee(2)`: duplicates the content of one pipe in another. It serves [several
-    /// sinks](crate::Transfer::also_to), also after all but one were
-    /// [detached](crate::OnSinkError::Detach); a single sink that may be detached or whose [reader
-    /// is watched](crate::Transfer::watch_readers); and [repeated](crate::Repeat) patterns.
+    /// `tee(2)`: duplicates the content of one pipe in another. It serves the sinks of a
+    /// [`FanOut`](crate::FanOut), also a single one, and [repeated](crate::Repeat) patterns.
     Tee,
 }
 

@@ -1,15 +1,15 @@
-//! [`Transfer`], which collects the options and runs the engine for one sink or for several.
+//! [`Transfer`], which collects the options for one sink and runs its engine.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::classify;
 use crate::drive;
 use crate::endpoint::Endpoint;
-use crate::engine::{Callbacks, Engine, PairEngine, SinkPolicy};
+use crate::engine::{Callbacks, Engine, PairEngine};
 use crate::error::{Result, RunError};
 use crate::fast_path::{self, FastPath, SeriesState};
 use crate::fd_info::FdInfo;
-use crate::options::{OnSinkError, Options};
+use crate::options::Options;
 use crate::plan::Plan;
 use crate::rate::RateLimiter;
 use crate::report::Report;
@@ -80,17 +80,14 @@ pub use series::Series;
 /// - Strategy: [`stable`](Self::stable), [`strategy`](Self::strategy).
 /// - Memory: [`buffer_size`](Self::buffer_size), [`grow_pipes`](Self::grow_pipes),
 ///   [`pipe_size`](Self::pipe_size).
-/// - Several sinks: [`also_to`](Self::also_to), [`on_sink_error`](Self::on_sink_error),
-///   [`on_sink_error_with`](Self::on_sink_error_with), [`watch_readers`](Self::watch_readers).
+/// - Several sinks: [`also_to`](Self::also_to), which returns a [`FanOut`](crate::FanOut).
 ///
 /// These options rule out strategies, and may therefore make the transfer slower:
 ///
 /// - [`inspect`](Self::inspect), [`records`](Self::records), [`record_limit`](Self::record_limit)
 ///   and [`record_rate_limit`](Self::record_rate_limit) leave only [`Strategy::Buffered`], and so
 ///   does [`Sparse::Detect`] into a regular file.
-/// - [`also_to`](Self::also_to), [`on_sink_error_with`](Self::on_sink_error_with),
-///   [`watch_readers`](Self::watch_readers) and [`OnSinkError::Detach`] leave [`Strategy::Tee`] and
-///   [`Strategy::Buffered`].
+/// - [`also_to`](Self::also_to) leaves [`Strategy::Tee`] and [`Strategy::Buffered`].
 /// - [`Reflink::Never`] and [`Sparse::Fill`] rule out [`Strategy::Reflink`] and
 ///   [`Strategy::CopyFileRange`]. A rate limit rules out [`Strategy::Reflink`].
 ///   [`skip_errors`](Self::skip_errors) rules out [`Strategy::Reflink`], and
@@ -167,8 +164,6 @@ pub use series::Series;
 pub struct Transfer<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
     source: Source,
     sink: Sink,
-    also_to: Vec<Box<dyn AsFd + Send + 'a>>,
-    policy: SinkPolicy<'a>,
     options: Options,
     callbacks: Callbacks<'a>,
     rate_limiter: Option<&'a RateLimiter>,
@@ -211,8 +206,6 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
         Self {
             source,
             sink,
-            also_to: Vec::new(),
-            policy: SinkPolicy::Always(OnSinkError::default()),
             options: Options::default(),
             callbacks: Callbacks::default(),
             rate_limiter: None,
@@ -348,9 +341,8 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     }
 
     /// Returns what [`run`](Self::run) would do: the strategies, as chosen, fallback or skipped,
-    /// each with the reason. It moves no bytes and no cursor. [`Strategy::Tee`] is in the plan only
-    /// if the transfer has [several sinks](Self::also_to), or serves its only sink as one of
-    /// several.
+    /// each with the reason. It moves no bytes and no cursor. [`Strategy::Tee`] is only in the plan
+    /// of a [`FanOut`](crate::FanOut::plan).
     ///
     /// `run` follows the same plan, except that it copies a small file, or clones a whole file,
     /// without making one.
@@ -371,10 +363,6 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn plan(&self) -> Result<Plan> {
-        if self.uses_fan_out() {
-            let (_, _, plan) = self.prepare_several(&Linux)?;
-            return Ok(plan);
-        }
         let prepared = classify::prepare(
             &Linux,
             self.source.as_fd(),
@@ -403,8 +391,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// - `EBADF`: the source is not open for reading, or the sink not for writing.
     /// - `ESPIPE`: an offset for an end that has no positions.
     /// - `EINVAL`: an offset beyond 2⁶³−1, or for a sink that appends; the same pipe, or
-    ///   overlapping ranges of one file, at both ends; options that need a single sink, with
-    ///   several.
+    ///   overlapping ranges of one file, at both ends.
     /// - An error that [`is_unsuitable`](crate::Error::is_unsuitable): the requested strategy
     ///   cannot serve the pair.
     ///
@@ -511,9 +498,6 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
 
     /// Runs on `kernel`; tests pass a simulated one.
     pub(crate) fn run_with<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
-        if self.uses_fan_out() {
-            return self.fan_out(kernel);
-        }
         let (source, sink, rest) = self.into_parts();
         let (source_fd, sink_fd, options) = (source.as_fd(), sink.as_fd(), &rest.options);
         let fast_path =
@@ -549,7 +533,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// Whether a test takes the steps.
     #[cfg(test)]
     pub(crate) fn is_stepped(&self) -> bool {
-        self.options.stepped && !self.uses_fan_out()
+        self.options.stepped
     }
 
     /// Replaces all options at once.

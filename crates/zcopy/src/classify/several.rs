@@ -34,6 +34,7 @@ impl Unprepared {
         let sinks = (0..n_sinks).map(|index| SinkReport {
             index,
             bytes: 0,
+            ahead: 0,
             strategy: None,
             cause: (self.sink == Some(index)).then_some(self.error.cause),
         });
@@ -50,13 +51,15 @@ pub(crate) fn prepare_several<K: Kernel>(
     options: &Options,
 ) -> Result<(FdInfo, Vec<FdInfo>, Plan), Unprepared> {
     if options.skip_errors != SkipErrors::Never {
-        let reason =
-            "skip_errors serves one sink only, which is not watched and cannot be detached";
+        let reason = "skip_errors serves one sink only";
         return Err(RunError::refused(Side::Source, Errno::INVAL, reason).into());
     }
     if options.records.limit.is_some() || options.records.rate.is_some() {
-        let reason = "record_limit and record_rate_limit serve one sink only, \
-                      which is not watched and cannot be detached";
+        let reason = "record_limit and record_rate_limit serve one sink only";
+        return Err(RunError::refused(Side::Source, Errno::INVAL, reason).into());
+    }
+    if options.has_prefix {
+        let reason = "a prefix serves one sink only";
         return Err(RunError::refused(Side::Source, Errno::INVAL, reason).into());
     }
     let mut from = classify(kernel, Side::Source, source)?;

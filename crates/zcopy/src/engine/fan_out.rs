@@ -249,6 +249,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
 
     /// Detaches a sink that failed, or fails the transfer, as the policy decides.
     fn sink_failed(&mut self, index: usize, error: CallError) -> Result<(), RunError> {
+        let delivered = self.delivered();
         let sink = &mut self.sinks[index];
         if sink.is_detached {
             return Ok(());
@@ -259,7 +260,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         }
         sink.failed_with = Some(error.cause);
         sink.state.sink.release(&self.context.kernel);
-        let report = sink.report(index);
+        let report = sink.report(index, delivered);
         if !self.policy.detaches(&report) {
             return Err(error.into());
         }
@@ -364,9 +365,11 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
             .max()
             .unwrap_or_default();
         let sinks = self.sinks.iter().enumerate();
+        let delivered = self.context.bytes;
+        let sinks = sinks.map(|(index, sink)| sink.report(index, delivered));
         self.context.finish(outcome, cleanup, |report| Report {
             records: self.records.count(),
-            sinks: sinks.map(|(index, sink)| sink.report(index)).collect(),
+            sinks: sinks.collect(),
             shared_pages,
             undelivered: Undelivered(undelivered),
             ..report

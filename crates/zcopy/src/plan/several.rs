@@ -24,8 +24,7 @@ pub(crate) fn plan_several(
         return Err(RunError::unsuitable(Strategy::Reflink, others));
     }
     if options.sparse == Sparse::Detect {
-        let reason =
-            "Sparse::Detect serves one sink only, which is not watched and cannot be detached";
+        let reason = "Sparse::Detect serves one sink only";
         return Err(RunError::refused(Side::Neither, Errno::INVAL, reason));
     }
     let mut sink_candidates: Vec<_> = sinks

@@ -85,12 +85,14 @@ impl Serialize for SinkReport {
         struct Fields {
             index: usize,
             bytes: u64,
+            ahead: u64,
             strategy: Option<Strategy>,
             error: Option<ErrorFields>,
         }
         let fields = Fields {
             index: self.index(),
             bytes: self.bytes(),
+            ahead: self.ahead(),
             strategy: self.strategy(),
             error: self.error().map(ErrorFields::from),
         };
@@ -146,6 +148,7 @@ mod tests {
             sinks: vec![SinkReport {
                 index: 0,
                 bytes: 5,
+                ahead: 0,
                 strategy: None,
                 cause: None,
             }],
@@ -163,7 +166,7 @@ mod tests {
             "elapsed_seconds": 1.5,
             "strategy": "splice_pipe",
             "attempts": [{ "strategy": "splice_pipe", "bytes": 5, "calls": 2, "error": full }],
-            "sinks": [{ "index": 0, "bytes": 5, "strategy": null, "error": null }],
+            "sinks": [{ "index": 0, "bytes": 5, "ahead": 0, "strategy": null, "error": null }],
             "hole_bytes": 2,
             "skipped_bytes": 3,
             "shared_pages": true,

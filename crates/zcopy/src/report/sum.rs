@@ -11,7 +11,8 @@ use super::{Attempt, Ended, Report, SinkReport};
 /// - Bytes, records, holes, skipped bytes and times are added.
 /// - Attempts by the same strategy become one: bytes and calls are added, and an error of the later
 ///   attempt replaces that of the earlier one.
-/// - Sinks with the same index become one in the same way. A report of a single sink that has no
+/// - Sinks with the same index become one in the same way. How far a sink is
+///   [ahead](SinkReport::ahead) is that of the later report. A report of a single sink that has no
 ///   entry in [`sinks`](Report::sinks) adds nothing to the entries.
 /// - [`ended`](Report::ended) becomes the later one. Where the later transfer enlarged no pipe, the
 ///   capacity of the earlier one stays. Pages are [shared](Report::shared_pages) if either
@@ -94,6 +95,7 @@ impl Report {
             return;
         };
         sink.bytes += later.bytes;
+        sink.ahead = later.ahead;
         sink.strategy = later.strategy.or(sink.strategy);
         sink.cause = later.cause.or(sink.cause);
     }

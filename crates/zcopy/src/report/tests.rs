@@ -31,6 +31,7 @@ fn a_report_prints_one_line_unless_the_whole_is_asked_for() {
     let sink = SinkReport {
         index: 1,
         bytes: 1,
+        ahead: 0,
         strategy: Some(Strategy::Tee),
         cause: None,
     };
@@ -69,6 +70,7 @@ fn a_report_prints_a_line_for_a_single_record_hole_skip_or_undelivered_byte() {
     let sink = SinkReport {
         index: 1,
         bytes: 1,
+        ahead: 0,
         strategy: Some(Strategy::Tee),
         cause: Some(Cause::Errno(Errno::PIPE)),
     };
@@ -164,6 +166,7 @@ fn a_sum_of_reports_loses_neither_counts_nor_errors_nor_undelivered_bytes() {
     let sink = |index, bytes, cause| SinkReport {
         index,
         bytes,
+        ahead: 0,
         strategy: Some(Strategy::Tee),
         cause,
     };

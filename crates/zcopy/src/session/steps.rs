@@ -13,13 +13,15 @@ use crate::side::Side;
 #[cfg(feature = "tokio")]
 use crate::stop::Stop;
 use crate::sys::{Blocking, Kernel};
-use crate::wait::{PollState, Readiness, Wait};
+use crate::wait::{self, Awaited, PollState, Readiness, Wait};
 
 /// An engine whose steps the caller takes.
 pub(crate) struct Steps<'a, K: Kernel> {
     engine: Box<dyn Engine<'a, Kernel = K> + Send + 'a>,
     /// What the next step waits for.
     waiting: Option<Waiting>,
+    /// The indices of the sinks that it waits for.
+    blocked_sinks: Vec<usize>,
     ended: Option<Ended>,
     /// Whether the engine has still to be finished. Not after a panic of a callback: the state may
     /// be that in the middle of a step.
@@ -33,6 +35,8 @@ struct Waiting {
     sleeps_until: Option<Duration>,
     /// What it polls for then.
     readiness: Option<Readiness>,
+    /// Whether it has begun in this step. Then there is nothing to recheck yet.
+    is_new: bool,
 }
 
 /// The result of looking whether a wait is over.
@@ -47,6 +51,7 @@ impl<'a, K: Kernel> Steps<'a, K> {
         Self {
             engine: Box::new(engine),
             waiting: None,
+            blocked_sinks: Vec::new(),
             ended: None,
             must_finish: true,
         }
@@ -71,6 +76,7 @@ impl<'a, K: Kernel> Steps<'a, K> {
         if let Some(ended) = self.ended {
             return Ok(Progressed::Ended(ended));
         }
+        self.blocked_sinks.clear();
         self.must_finish = false;
         self.engine.context().max_step = max.max(1);
         let progressed = self.try_step(blocking);
@@ -93,7 +99,7 @@ impl<'a, K: Kernel> Steps<'a, K> {
                 match self.check(waiting, blocking)? {
                     Checked::Over(Over::Ready) => self.waiting = None,
                     Checked::Over(Over::Ended(ended)) => return Ok(Progressed::Ended(ended)),
-                    Checked::Missing(interest) => return Ok(Progressed::Blocked(interest)),
+                    Checked::Missing(interest) => return Ok(self.blocked(interest)),
                 }
             }
             match drive::take_step(&mut *self.engine)? {
@@ -111,7 +117,7 @@ impl<'a, K: Kernel> Steps<'a, K> {
                     let is_blocked = waiting.readiness.is_none_or(|it| it.is_certain);
                     if is_blocked && blocking == Blocking::Nonblocking {
                         let interest = interest(self.engine.context(), waiting);
-                        return Ok(Progressed::Blocked(interest));
+                        return Ok(self.blocked(interest));
                     }
                 }
             }
@@ -128,7 +134,27 @@ impl<'a, K: Kernel> Steps<'a, K> {
         Waiting {
             sleeps_until: time.map(|time| kernel.now().saturating_add(time)),
             readiness,
+            is_new: true,
         }
+    }
+
+    /// Notes which sinks the next step waits for.
+    fn blocked(&mut self, interest: Interest) -> Progressed {
+        self.waiting = self.waiting.map(|waiting| Waiting {
+            is_new: false,
+            ..waiting
+        });
+        self.blocked_sinks.clear();
+        if interest.sink {
+            let sinks = wanted(self.engine.context()).filter(|it| it.side == Side::Sink);
+            self.blocked_sinks.extend(sinks.map(|it| it.index));
+        }
+        Progressed::Blocked(interest)
+    }
+
+    /// Returns the indices of the sinks that the next step waits for.
+    pub(crate) fn blocked_sinks(&self) -> &[usize] {
+        &self.blocked_sinks
     }
 
     /// Looks whether the wait is over. Waits for that, if it may, until a tick or a signal.
@@ -152,9 +178,13 @@ impl<'a, K: Kernel> Steps<'a, K> {
             waiting.sleeps_until = None;
             self.waiting = Some(waiting);
         }
-        let Some(readiness) = waiting.readiness else {
+        let Some(mut readiness) = waiting.readiness else {
             return Ok(Checked::Over(Over::Ready));
         };
+        if waiting.is_new && !may_wait {
+            // A recheck ends the wait, and the engine would begin the same one again at once.
+            readiness.recheck = None;
+        }
         let timeout = if may_wait {
             drive::until_check(context, readiness)
         } else {
@@ -246,12 +276,18 @@ fn interest<K: Kernel>(context: &Context<'_, K>, waiting: Waiting) -> Interest {
             ..Interest::default()
         };
     }
-    let wanted = || drive::pending(&context.awaited);
     Interest {
-        source: wanted().any(|awaited| awaited.side == Side::Source),
-        sink: wanted().any(|awaited| awaited.side == Side::Sink),
+        source: wanted(context).any(|awaited| awaited.side == Side::Source),
+        sink: wanted(context).any(|awaited| awaited.side == Side::Sink),
         timeout: waiting
             .readiness
             .and_then(|readiness| drive::until_check(context, readiness)),
     }
+}
+
+/// Returns the endpoints that have still to become ready. Those that are only watched are broken
+/// when they answer, and stay writable meanwhile.
+fn wanted<'s, 'fd, K>(context: &'s Context<'fd, K>) -> impl Iterator<Item = &'s Awaited<'fd>> {
+    let pending = drive::pending(&context.awaited);
+    pending.filter(|awaited| awaited.interest == wait::Interest::Ready)
 }

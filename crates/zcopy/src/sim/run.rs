@@ -4,15 +4,16 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::SimKernel;
-use crate::Transfer;
 use crate::copy_state::Inspector;
 use crate::error::Error;
+use crate::fan_out::FanOut;
 use crate::options::{OnSinkError, Options};
 use crate::progress::{Observer, Progress};
 use crate::report::{BadRange, Report, SinkReport};
 use crate::session::Progressed;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, PollFd, PollFlags};
+use crate::transfer::Transfer;
 
 type OnSkip<'a> = Box<dyn FnMut(&BadRange) + Send + 'a>;
 type OnSinkFailure<'a> = Box<dyn FnMut(&SinkReport) -> OnSinkError + Send + 'a>;
@@ -66,8 +67,20 @@ pub(crate) fn transfer_with(
     options: Options,
     callbacks: Callbacks<'_>,
 ) -> Result<Report, Error> {
-    let transfer = Transfer::new(source.as_fd(), sink.as_fd()).with_options(options);
-    run(kernel, transfer, callbacks)
+    let mut transfer = Transfer::new(source.as_fd(), sink.as_fd()).with_options(options);
+    if let Some(observe) = callbacks.observe {
+        transfer = transfer.observe(observe);
+    }
+    if let Some(inspect) = callbacks.inspect {
+        transfer = transfer.inspect(inspect);
+    }
+    if let Some(on_skip) = callbacks.on_skip {
+        transfer = transfer.on_skip(on_skip);
+    }
+    if transfer.is_stepped() {
+        return run_in_steps(kernel, transfer);
+    }
+    transfer.run_with(kernel)
 }
 
 /// Runs a fan-out that makes this decision after each failure of a sink.
@@ -85,46 +98,25 @@ pub(crate) fn fan_out(
 }
 
 /// Runs a fan-out with callbacks.
-///
-/// Even a single sink is served by the engine of fan-outs, because it may be detached.
 pub(crate) fn fan_out_with(
     kernel: &SimKernel,
     (source, sinks): (&OwnedFd, &[OwnedFd]),
     options: Options,
-    mut callbacks: Callbacks<'_>,
+    callbacks: Callbacks<'_>,
 ) -> Result<Report, Error> {
     kernel.state.borrow_mut().has_several_sinks = true;
-    callbacks
-        .on_sink_error
-        .get_or_insert_with(|| Box::new(|_| OnSinkError::Stop));
-    let mut transfer = Transfer::new(source.as_fd(), sinks[0].as_fd()).with_options(options);
-    for sink in &sinks[1..] {
-        transfer = transfer.also_to(sink);
-    }
-    run(kernel, transfer, callbacks)
-}
-
-fn run<'a>(
-    kernel: &'a SimKernel,
-    mut transfer: Transfer<'a>,
-    callbacks: Callbacks<'a>,
-) -> Result<Report, Error> {
+    let fan_out = FanOut::new(source, &sinks[0]).with_options(options);
+    let mut fan_out = sinks[1..].iter().fold(fan_out, FanOut::also_to);
     if let Some(observe) = callbacks.observe {
-        transfer = transfer.observe(observe);
+        fan_out = fan_out.observe(observe);
     }
     if let Some(inspect) = callbacks.inspect {
-        transfer = transfer.inspect(inspect);
-    }
-    if let Some(on_skip) = callbacks.on_skip {
-        transfer = transfer.on_skip(on_skip);
+        fan_out = fan_out.inspect(inspect);
     }
     if let Some(on_sink_error) = callbacks.on_sink_error {
-        transfer = transfer.on_sink_error_with(on_sink_error);
+        fan_out = fan_out.on_sink_error_with(on_sink_error);
     }
-    if transfer.is_stepped() {
-        return run_in_steps(kernel, transfer);
-    }
-    transfer.run_with(kernel)
+    fan_out.run_with(kernel)
 }
 
 /// Takes the steps of a transfer, and waits between them, as the caller of a session does.

@@ -63,10 +63,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     ///
     /// # Errors
     ///
-    /// With [`Sparse::Detect`], [`run`](Self::run) fails with `EINVAL` for [several
-    /// sinks](Self::also_to), and with an option that serves a single sink as one of several:
-    /// [`watch_readers`](Self::watch_readers), [`on_sink_error_with`](Self::on_sink_error_with), or
-    /// [`on_sink_error`](Self::on_sink_error) other than with its default.
+    /// With [`Sparse::Detect`] and [several sinks](Self::also_to),
+    /// [`FanOut::run`](crate::FanOut::run) fails with `EINVAL`.
     ///
     /// # Examples
     ///

@@ -40,10 +40,8 @@ impl<'a, Source, Sink> Transfer<'a, Source, Sink> {
     /// a regular file nor a block device, or if it claims to be empty, and with a requested
     /// [strategy](Self::strategy) other than [`Strategy::Buffered`].
     ///
-    /// [`run`](Self::run) fails with `EINVAL` for [several sinks](Self::also_to), and with an
-    /// option that serves a single sink as one of several: [`watch_readers`](Self::watch_readers),
-    /// [`on_sink_error_with`](Self::on_sink_error_with), or [`on_sink_error`](Self::on_sink_error)
-    /// other than with its default.
+    /// With [several sinks](Self::also_to), [`FanOut::run`](crate::FanOut::run) fails with
+    /// `EINVAL`.
     ///
     /// # Kernel notes
     ///

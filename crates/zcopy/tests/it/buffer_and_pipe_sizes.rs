@@ -8,6 +8,7 @@ use zcopy::{Strategy, Transfer};
 
 use crate::endpoints::{null, pipe, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
+use crate::options::run_also_to;
 use crate::refused::{allowed, is_allowed};
 
 const MIB: usize = 1 << 20;
@@ -70,11 +71,8 @@ fn a_message_finds_room_in_the_smallest_buffer() {
         rustix::io::write(&sender, &message).unwrap();
         drop(sender);
         let (sink, other) = (file(b""), file(b""));
-        let mut transfer = Transfer::new(&source, &sink).buffer_size(1);
-        if to_two {
-            transfer = transfer.also_to(&other);
-        }
-        let report = transfer.run().unwrap();
+        let transfer = Transfer::new(&source, &sink).buffer_size(1);
+        let report = run_also_to(transfer, to_two.then_some(&other)).unwrap();
         assert_eq!(report.bytes(), message.len() as u64);
         assert_same(&contents(&sink), &message, "the message");
     }
@@ -108,13 +106,10 @@ fn pipes_are_enlarged_to_the_requested_size_and_never_shrunk() {
         ] {
             let (_reader, sink) = pipe();
             fcntl_setpipe_size(&sink, old_size).unwrap();
-            let mut transfer = Transfer::new(&source, &sink)
+            let transfer = Transfer::new(&source, &sink)
                 .source_offset(0)
                 .pipe_size(requested);
-            if to_two {
-                transfer = transfer.also_to(&null);
-            }
-            let report = transfer.run().unwrap();
+            let report = run_also_to(transfer, to_two.then_some(&null)).unwrap();
             let what = format!("{old_size} bytes, {requested} requested, {to_two}");
             assert_eq!(fcntl_getpipe_size(&sink), Ok(new_size), "{what}");
             let grown = Some(new_size).filter(|new_size| *new_size > old_size);

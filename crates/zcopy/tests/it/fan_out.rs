@@ -9,6 +9,8 @@ mod latency;
 mod options;
 mod pipe_capacity;
 mod readers;
+mod resume;
+mod sessions;
 mod sink_errors;
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +19,7 @@ use std::thread::JoinHandle;
 use rustix::io::ioctl_fionbio;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::pipe::fcntl_setpipe_size;
-use zcopy::{Strategy, Transfer};
+use zcopy::{FanOut, Strategy};
 
 use crate::endpoints::{Sink, SinkKind, full, null, pipe};
 use crate::files::appending;
@@ -140,13 +142,11 @@ fn read_in_pieces(reader: &OwnedFd) -> Vec<u8> {
     }
 }
 
-/// A transfer from `source` to all of `sinks`.
-fn to_all<'a>(source: &'a OwnedFd, sinks: &[&'a OwnedFd]) -> Transfer<'a> {
+/// A fan-out from `source` to all of `sinks`.
+fn to_all<'a>(source: &'a OwnedFd, sinks: &[&'a OwnedFd]) -> FanOut<'a> {
     let (first, others) = sinks.split_first().unwrap();
-    let transfer = Transfer::new(source.as_fd(), (*first).as_fd());
-    others
-        .iter()
-        .fold(transfer, |transfer, sink| transfer.also_to(*sink))
+    let fan_out = FanOut::new(source.as_fd(), *first);
+    others.iter().copied().fold(fan_out, FanOut::also_to)
 }
 
 /// The same strategies, or writes to every sink if a filter refuses the calls that share bytes.

@@ -17,6 +17,7 @@ use crate::files::{
     appending, assert_same, contents, file, file_in, pattern, read_to_end, reopen, write_all,
 };
 use crate::mounts::Fs;
+use crate::options::run_also_to;
 use crate::refused::{is_allowed, needs};
 use crate::skip::skip;
 
@@ -69,22 +70,21 @@ fn transferred(
     let mut n_inspected = 0;
     let transfer = option(Transfer::new(source.as_fd(), fd.as_fd()));
     let transfer = match setup {
-        Setup::Planned | Setup::ToAppend => transfer,
+        Setup::Planned | Setup::ToAppend | Setup::ToTwo => transfer,
         Setup::By(strategy) => transfer.strategy(strategy),
-        Setup::Inspected => transfer.inspect(|bytes| n_inspected += bytes.len()),
+        Setup::Inspected | Setup::ToTwoInspected => {
+            transfer.inspect(|bytes| n_inspected += bytes.len())
+        }
         Setup::Counted => transfer.records(b'\n'),
         Setup::SmallBuffer => transfer.strategy(Strategy::Buffered).buffer_size(1),
-        Setup::ToTwo => transfer.also_to(&other_sink),
-        Setup::ToTwoInspected => transfer
-            .also_to(&other_sink)
-            .inspect(|bytes| n_inspected += bytes.len()),
         Setup::Ticking => transfer.tick(std::time::Duration::from_secs(3600)),
     };
-    let report = transfer.run();
+    let to_two = matches!(setup, Setup::ToTwo | Setup::ToTwoInspected);
+    let report = run_also_to(transfer, to_two.then_some(&other_sink));
     let report = report.unwrap_or_else(|error| panic!("{setup:?}: {error:#}"));
     let arrived = contents(&sink);
     assert_eq!(arrived.len() as u64, report.bytes(), "{setup:?}");
-    if matches!(setup, Setup::ToTwo | Setup::ToTwoInspected) {
+    if to_two {
         assert_same(&contents(&other_sink), &arrived, "the other sink");
     }
     (report, arrived)
@@ -239,11 +239,8 @@ fn a_message_that_replaces_the_one_peeked_at_is_not_cut() {
             let (null, other_sink) = (null(), file(b""));
             let mut moved = 0;
             loop {
-                let mut transfer = Transfer::new(&source, &null).limit(LIMIT);
-                if to_two {
-                    transfer = transfer.also_to(&other_sink);
-                }
-                let report = transfer.run().unwrap();
+                let transfer = Transfer::new(&source, &null).limit(LIMIT);
+                let report = run_also_to(transfer, to_two.then_some(&other_sink)).unwrap();
                 moved += report.bytes() + report.undelivered().len() as u64;
                 if report.ended() == Ended::Eof {
                     break;

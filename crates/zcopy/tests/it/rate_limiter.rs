@@ -8,6 +8,7 @@ use zcopy::{RateLimiter, Reflink, Strategy, Transfer};
 use crate::endpoints::null;
 use crate::files::file_in;
 use crate::mounts::Fs;
+use crate::options::run_also_to;
 
 /// 200 transfers of 1 KB, each far below a burst; some to one sink, some to two.
 #[test]
@@ -17,13 +18,11 @@ fn transfers_one_after_another_take_no_less_than_their_bytes_divided_by_the_rate
     let rate_limiter = RateLimiter::new(1_000_000);
     let start = Instant::now();
     for index in 0..200 {
-        let mut transfer = Transfer::new(&zeros, &one)
+        let transfer = Transfer::new(&zeros, &one)
             .limit(1000)
             .rate_limiter(&rate_limiter);
-        if index % 2 == 0 {
-            transfer = transfer.also_to(&other);
-        }
-        assert_eq!(transfer.run().unwrap().bytes(), 1000);
+        let others = (index % 2 == 0).then_some(&other);
+        assert_eq!(run_also_to(transfer, others).unwrap().bytes(), 1000);
     }
     assert!(start.elapsed() >= Duration::from_millis(190));
 }

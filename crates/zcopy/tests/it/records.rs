@@ -308,16 +308,16 @@ fn records_for_several_sinks_are_counted_and_cannot_be_limited() {
     let bytes = lines(100_000);
     let (first, second) = (file(b""), file(b""));
     let source = file(&bytes);
-    let several = || Transfer::new(&source, &first).also_to(&second);
-    for limited in [several().record_limit(1), several().record_rate_limit(1)] {
-        let error = limited.run().unwrap_err();
+    let to_one = || Transfer::new(&source, &first);
+    for limited in [to_one().record_limit(1), to_one().record_rate_limit(1)] {
+        let error = limited.also_to(&second).run().unwrap_err();
         assert!(error.is_refused() && error.side() == Side::Source);
         assert_eq!(error.io_error_kind(), ErrorKind::InvalidInput);
-        let why = "the source cannot be used: record_limit and record_rate_limit serve \
-                   one sink only, which is not watched and cannot be detached";
+        let why =
+            "the source cannot be used: record_limit and record_rate_limit serve one sink only";
         assert_eq!(error.to_string(), why);
     }
-    let report = several().records(b'\n').run().unwrap();
+    let report = to_one().also_to(&second).records(b'\n').run().unwrap();
     assert_eq!(
         (report.records(), report.strategy()),
         (100_000, Some(Strategy::Buffered))

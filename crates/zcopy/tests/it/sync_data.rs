@@ -5,6 +5,7 @@ use zcopy::{Ended, SyncData, Transfer};
 use crate::endpoints::{Sink, SinkKind};
 use crate::files::{assert_same, contents, file, file_in, pattern};
 use crate::mounts::Fs;
+use crate::options::run_also_to;
 
 #[test]
 fn every_kind_of_sink_takes_a_transfer_that_syncs() {
@@ -43,11 +44,9 @@ fn each_step_can_be_synced_on_every_file_system_and_for_several_sinks() {
         for to_two in [false, true] {
             let source = file(&bytes);
             let (sink, other) = (file_in(&dir, b""), file_in(&dir, b""));
-            let mut transfer = Transfer::new(&source, &sink).sync_data(SyncData::EachStep);
-            if to_two {
-                transfer = transfer.also_to(&other);
-            }
-            assert_eq!(transfer.run().unwrap().bytes(), 3 << 20);
+            let transfer = Transfer::new(&source, &sink).sync_data(SyncData::EachStep);
+            let report = run_also_to(transfer, to_two.then_some(&other)).unwrap();
+            assert_eq!(report.bytes(), 3 << 20);
             assert_same(&contents(&sink), &bytes, &format!("{fs:?}"));
             if to_two {
                 assert_same(&contents(&other), &bytes, &format!("{fs:?}"));

@@ -12,8 +12,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use zcopy::{
-    Ended, ErrorKind, FilterTransfer, Filtered, Input, Progressed, Session, Side, Strategy,
-    Transfer,
+    Ended, ErrorKind, FanOut, FilterTransfer, Filtered, Input, Progressed, Session, Side, Sinks,
+    Strategy, Transfer,
 };
 
 use crate::endpoints::{full, null, pipe};
@@ -214,6 +214,8 @@ fn a_transfer_that_owns_its_ends_can_be_sent_and_borrows_nothing() {
     fn assert_sendable<T: Send + 'static>() {}
     assert_sendable::<Transfer<'static, File, TcpStream>>();
     assert_sendable::<Session<'static, File, TcpStream>>();
+    assert_sendable::<FanOut<'static, File>>();
+    assert_sendable::<Session<'static, File, Sinks<'static>>>();
 }
 
 #[test]
@@ -221,6 +223,8 @@ fn a_transfer_with_an_end_that_cannot_be_sent_cannot_be_sent() {
     assert!(is_send!(Transfer<'static, File, OwnedFd>));
     assert!(!is_send!(Transfer<'static, Rc<File>, OwnedFd>));
     assert!(!is_send!(Transfer<'static, File, Rc<OwnedFd>>));
+    assert!(is_send!(FanOut<'static, File>));
+    assert!(!is_send!(FanOut<'static, Rc<File>>));
     assert!(is_send!(Session<'static, File, OwnedFd>));
     assert!(!is_send!(Session<'static, Rc<File>, OwnedFd>));
     assert!(!is_send!(Session<'static, File, Rc<OwnedFd>>));

@@ -3,7 +3,7 @@
 //! `tcp_splice_read` returns 0 at the urgent mark, or `EAGAIN` in non-blocking mode, however many
 //! bytes are behind it.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use zcopy::{Attempt, Ended, Report, Strategy, Transfer};
 
 use crate::endpoints::{Sink, SinkKind, pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
-use crate::options::MaybeOptions as _;
+use crate::options::Runs;
 use crate::refused::{allowed, first_allowed, is_allowed, needs};
 
 const MIB: usize = 1 << 20;
@@ -74,12 +74,7 @@ impl Mode {
     }
 
     /// Runs a transfer in this mode to the end of its source.
-    fn run(
-        self,
-        transfer: Transfer<'_, impl AsFd, impl AsFd>,
-        strategy: Option<Strategy>,
-        what: &str,
-    ) -> Report {
+    fn run(self, transfer: impl Runs, strategy: Option<Strategy>, what: &str) -> Report {
         let report = transfer
             .maybe_strategy(strategy)
             .maybe_tick(self.tick)

@@ -248,11 +248,13 @@ impl<'a> SinkState<'a> {
         }
     }
 
-    /// Returns the report of this sink so far.
-    pub(crate) fn report(&self, index: usize) -> SinkReport {
+    /// Returns the report of this sink so far. `all_have` is the number of bytes that every sink
+    /// has accepted.
+    pub(crate) fn report(&self, index: usize, all_have: u64) -> SinkReport {
         SinkReport {
             index,
             bytes: self.delivered,
+            ahead: self.delivered.saturating_sub(all_have),
             strategy: Some(self.strategy()),
             cause: self.failed_with,
         }

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use rustix::fs::OFlags;
 use rustix::pipe::fcntl_setpipe_size;
-use zcopy::{Cache, Ended, OnSinkError, Reflink, Side, Sparse, Strategy, Transfer};
+use zcopy::{Cache, Ended, FanOut, OnSinkError, Reflink, Side, Sparse, Strategy, Transfer};
 
 use super::{Kind, TestSink, strategies_of, to_all};
 use crate::cache::cached;
@@ -36,7 +36,7 @@ fn assert_moves(
     bytes: &[u8],
     expected: &[u8],
     strategy: Option<Strategy>,
-    configure: impl Fn(Transfer<'_>) -> Transfer<'_>,
+    configure: impl Fn(FanOut<'_>) -> FanOut<'_>,
 ) {
     for from in SOURCES {
         for kinds in SETS {
@@ -74,14 +74,14 @@ fn assert_moves(
 fn a_limit_leaves_the_rest_in_the_source() {
     let bytes = pattern(LEN);
     for limit in [0, 1, 40_000, 100_001, LEN - 1] {
-        assert_moves(&bytes, &bytes[..limit], None, |transfer| {
-            transfer.limit(limit as u64)
+        assert_moves(&bytes, &bytes[..limit], None, |fan_out| {
+            fan_out.limit(limit as u64)
         });
     }
     let limit = 500_000;
     for strategy in allowed([Strategy::Tee, Strategy::Buffered]) {
-        assert_moves(&bytes, &bytes[..limit], Some(strategy), |transfer| {
-            transfer.strategy(strategy).limit(limit as u64)
+        assert_moves(&bytes, &bytes[..limit], Some(strategy), |fan_out| {
+            fan_out.strategy(strategy).limit(limit as u64)
         });
     }
 }
@@ -89,17 +89,15 @@ fn a_limit_leaves_the_rest_in_the_source() {
 #[test]
 fn a_rate_limit_loses_nothing() {
     let bytes = pattern(300_000);
-    assert_moves(&bytes, &bytes, None, |transfer| {
-        transfer.rate_limit(4 << 20)
-    });
+    assert_moves(&bytes, &bytes, None, |fan_out| fan_out.rate_limit(4 << 20));
 }
 
 #[test]
 fn requested_strategies_are_used() {
     let bytes = pattern(LEN);
     for strategy in allowed([Strategy::Tee, Strategy::Buffered]) {
-        assert_moves(&bytes, &bytes, Some(strategy), |transfer| {
-            transfer.strategy(strategy)
+        assert_moves(&bytes, &bytes, Some(strategy), |fan_out| {
+            fan_out.strategy(strategy)
         });
     }
 }
@@ -241,7 +239,7 @@ fn options_for_a_single_sink_are_refused() {
     let Some(dir) = Fs::Ext4.dir() else { return };
     let source: OwnedFd = file_in(&dir, &pattern(100_000)).into();
     let (null, other) = (null(), null());
-    let transfer = || to_all(&source, &[&null, &other]);
+    let fan_out = || to_all(&source, &[&null, &other]);
     for strategy in [
         Strategy::Reflink,
         Strategy::CopyFileRange,
@@ -249,12 +247,19 @@ fn options_for_a_single_sink_are_refused() {
         Strategy::Splice,
         Strategy::SplicePipe,
     ] {
-        let error = transfer().strategy(strategy).run().unwrap_err();
+        let error = fan_out().strategy(strategy).run().unwrap_err();
         assert!(error.is_unsuitable(), "{strategy}: {error:#}");
     }
-    let error = transfer().reflink(Reflink::Always).run().unwrap_err();
-    assert!(error.is_unsuitable(), "{error:#}");
-    let error = transfer().sparse(Sparse::Detect).run().unwrap_err();
+    let to_one = || Transfer::new(&source, &null);
+    for error in [
+        to_one().reflink(Reflink::Always).also_to(&other).run(),
+        to_one().strategy(Strategy::Sendfile).also_to(&other).run(),
+    ] {
+        let error = error.unwrap_err();
+        assert!(error.is_unsuitable(), "{error:#}");
+    }
+    let error = to_one().sparse(Sparse::Detect).also_to(&other).run();
+    let error = error.unwrap_err();
     assert!(error.is_refused(), "{error:#}");
     assert_eq!(cursor(&source), 0, "nothing has moved");
 }

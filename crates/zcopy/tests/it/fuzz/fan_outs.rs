@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::net::SocketType;
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use rustix::pipe::fcntl_setpipe_size;
-use zcopy::{Ended, OnSinkError, Transfer};
+use zcopy::{Ended, FanOut, OnSinkError};
 
 use super::fuzz;
 use crate::endpoints::{pipe, tcp, unix};
@@ -180,16 +180,16 @@ impl Case {
         (source, Some(feeding))
     }
 
-    fn configure<'a>(&self, sinks: &'a [OwnedFd], source: &'a OwnedFd) -> Transfer<'a> {
-        let mut transfer = Transfer::new(source.as_fd(), sinks[0].as_fd());
+    fn configure<'a>(&self, sinks: &'a [OwnedFd], source: &'a OwnedFd) -> FanOut<'a> {
+        let mut fan_out = FanOut::new(source.as_fd(), &sinks[0]);
         for sink in &sinks[1..] {
-            transfer = transfer.also_to(sink);
+            fan_out = fan_out.also_to(sink);
         }
         if let Some(limit) = self.limit {
-            transfer = transfer.limit(limit);
+            fan_out = fan_out.limit(limit);
         }
         if let Some(n) = self.stops_after {
-            transfer = transfer.observe(move |progress| {
+            fan_out = fan_out.observe(move |progress| {
                 if progress.bytes() < n {
                     ControlFlow::Continue(())
                 } else {
@@ -198,12 +198,12 @@ impl Case {
             });
         }
         if self.has_tick {
-            transfer = transfer.tick(Duration::from_millis(1));
+            fan_out = fan_out.tick(Duration::from_millis(1));
         }
         if let Some(bytes) = self.buffer_size {
-            transfer = transfer.buffer_size(bytes);
+            fan_out = fan_out.buffer_size(bytes);
         }
-        transfer
+        fan_out
             .on_sink_error(self.on_error)
             .grow_pipes(self.grows_pipes)
             .stable(self.is_stable)

@@ -12,7 +12,7 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketType, recv, send};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
-use zcopy::{Ended, Transfer};
+use zcopy::{Ended, Report, Transfer};
 
 use super::numbered_records::{RECORD, Writer, Wrote, compare};
 use crate::concurrency::bounded;
@@ -117,7 +117,7 @@ fn a_small_rate_does_not_fail_on_the_kernel_log() {
 /// the two.
 fn share_messages(
     socket_type: SocketType,
-    configure: impl for<'a> Fn(Transfer<'a>, &'a File) -> Transfer<'a> + Send + 'static,
+    run: impl Fn(Transfer<'_>, &File) -> zcopy::Result<Report> + Send + 'static,
 ) {
     bounded(move || {
         let (peer, source) = unix(socket_type);
@@ -150,9 +150,8 @@ fn share_messages(
             });
             loop {
                 let (sink, other) = (file(b""), file(b""));
-                let report = configure(Transfer::new(source.as_fd(), sink.as_fd()), &other)
-                    .run()
-                    .unwrap();
+                let transfer = Transfer::new(source.as_fd(), sink.as_fd());
+                let report = run(transfer, &other).unwrap();
                 // Delivered and undelivered bytes make up whole messages again.
                 let whole = [&contents(&sink), report.undelivered()].concat();
                 received.lock().unwrap().extend_from_slice(&whole);
@@ -172,24 +171,26 @@ fn share_messages(
 
 #[test]
 fn a_limit_cuts_no_datagram_after_another_reader_took_one() {
-    share_messages(SocketType::DGRAM, |transfer, _| transfer.limit(5000));
-    share_messages(SocketType::SEQPACKET, |transfer, _| transfer.limit(5000));
+    share_messages(SocketType::DGRAM, |transfer, _| transfer.limit(5000).run());
+    share_messages(SocketType::SEQPACKET, |transfer, _| {
+        transfer.limit(5000).run()
+    });
 }
 
 #[test]
 fn a_limit_cuts_no_datagram_on_its_way_to_several_sinks() {
     share_messages(SocketType::DGRAM, |transfer, other| {
-        transfer.limit(5000).also_to(other)
+        transfer.limit(5000).also_to(other).run()
     });
 }
 
 #[test]
 fn a_rate_cuts_no_datagram_after_another_reader_took_one() {
     share_messages(SocketType::DGRAM, |transfer, _| {
-        transfer.rate_limit(64 << 20)
+        transfer.rate_limit(64 << 20).run()
     });
     share_messages(SocketType::SEQPACKET, |transfer, _| {
         let tick = Duration::from_secs(3600);
-        transfer.rate_limit(64 << 20).tick(tick)
+        transfer.rate_limit(64 << 20).tick(tick).run()
     });
 }

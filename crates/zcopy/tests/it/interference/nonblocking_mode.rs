@@ -12,6 +12,7 @@ use zcopy::{FilterTransfer, Repeat, Strategy, Transfer};
 use crate::concurrency::bounded;
 use crate::endpoints::{fifo, null, pipe, tcp, unix};
 use crate::files::{assert_same, pattern, read_each, write_all};
+use crate::options::run_also_to;
 use crate::refused::is_allowed;
 
 const LEN: usize = (1 << 20) + 333;
@@ -71,17 +72,17 @@ impl Kind {
         let null = null();
         let transfer = Transfer::new(source, sink);
         let transfer = match self {
-            Self::Plain => transfer,
+            Self::Plain | Self::FanOut => transfer,
             Self::Ticking => transfer.tick(Duration::from_millis(1)),
             Self::By(strategy) => transfer.strategy(strategy),
-            Self::FanOut => transfer.also_to(&null),
             Self::FilterTransfer => {
                 let mut filter = FilterTransfer::new(sink, super::identity);
                 let bytes = filter.run(source)?.bytes();
                 return Ok(bytes + filter.finish()?.bytes());
             }
         };
-        transfer.run().map(|report| report.bytes())
+        let others = matches!(self, Self::FanOut).then_some(&null);
+        run_also_to(transfer, others).map(|report| report.bytes())
     }
 }
 

@@ -13,7 +13,7 @@ use super::numbered_records::{RECORD, Writer, Wrote, compare};
 use crate::concurrency::{bounded, scratch_dirs};
 use crate::endpoints::{null, pipe, tcp, terminal, unix};
 use crate::files::{contents, cursor, file_in, write_all};
-use crate::options::MaybeOptions as _;
+use crate::options::Runs;
 use crate::refused::needs;
 
 /// A writer to the shared sink.
@@ -148,7 +148,7 @@ impl Actor {
     }
 }
 
-fn run(transfer: Transfer<'_, impl AsFd, impl AsFd>, strategy: Option<Strategy>) -> u64 {
+fn run(transfer: impl Runs, strategy: Option<Strategy>) -> u64 {
     let transfer = transfer.maybe_strategy(strategy);
     transfer.run().unwrap().bytes()
 }

@@ -1,7 +1,7 @@
 //! Transfers out of one open file that others read through the same cursor.
 
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
@@ -15,7 +15,7 @@ use crate::concurrency::{Thread, bounded, scratch_dirs};
 use crate::endpoints::{full, null, pipe, tcp, unix};
 use crate::files::{contents, cursor, file_in, read_to_end, set_cursor};
 use crate::mounts::mount_tmpfs;
-use crate::options::MaybeOptions as _;
+use crate::options::{MaybeOptions as _, Runs};
 use crate::refused::{allowed, is_refused, needs};
 
 /// Bytes of the source. Not a multiple of any block.
@@ -122,7 +122,7 @@ impl Reader {
     }
 }
 
-fn run(transfer: Transfer<'_, impl AsFd, impl AsFd>, strategy: Option<Strategy>) -> u64 {
+fn run(transfer: impl Runs, strategy: Option<Strategy>) -> u64 {
     let transfer = transfer.maybe_strategy(strategy);
     transfer.run().unwrap().bytes()
 }

@@ -2,7 +2,7 @@
 //! there: `stable` copies these bytes.
 
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::thread;
 use std::time::Duration;
@@ -89,18 +89,19 @@ enum Kind {
     Limited,
 }
 
-fn transfer<'a>(
+/// Runs a stable transfer of this kind.
+fn run(
     kind: Kind,
-    source: &'a OwnedFd,
-    sink: &'a OwnedFd,
-    other: &'a OwnedFd,
-) -> Transfer<'a> {
-    let transfer = Transfer::new(source.as_fd(), sink.as_fd());
+    source: &OwnedFd,
+    sink: &OwnedFd,
+    other: &OwnedFd,
+) -> zcopy::Result<zcopy::Report> {
+    let transfer = Transfer::new(source, sink).stable(true);
     match kind {
-        Kind::Plain => transfer,
-        Kind::Ticking => transfer.tick(Duration::from_secs(3600)),
-        Kind::FanOut => transfer.also_to(other),
-        Kind::Limited => transfer.limit(LEN as u64),
+        Kind::Plain => transfer.run(),
+        Kind::Ticking => transfer.tick(Duration::from_secs(3600)).run(),
+        Kind::FanOut => transfer.also_to(other).run(),
+        Kind::Limited => transfer.limit(LEN as u64).run(),
     }
 }
 
@@ -118,9 +119,8 @@ fn overwrite_after_a_stable_transfer(kind: Kind) {
                     let source = from.with_pages_of(&file);
                     let (reader, sink) = to.open();
                     let (other_reader, other) = Channel::Pipe.open();
-                    let transfer = transfer(kind, &source, &sink, &other).stable(true);
                     let case = format!("{kind:?} from {from:?} to {to:?} in {}", dir.display());
-                    let report = transfer.run().unwrap();
+                    let report = run(kind, &source, &sink, &other).unwrap();
                     assert_eq!(report.bytes(), LEN as u64, "{case}");
                     file.write_all_at(&vec![b'b'; LEN], 0).unwrap();
                     drop((sink, other));

@@ -12,6 +12,7 @@ use zcopy::{Ended, FilterTransfer, Strategy, Transfer};
 use crate::concurrency::bounded;
 use crate::endpoints::{null, pipe, tcp, unix};
 use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
+use crate::options::run_also_to;
 use crate::refused::is_allowed;
 
 /// The place of the urgent byte.
@@ -68,18 +69,17 @@ impl Kind {
         let transfer = Transfer::new(source, sink);
         let tick = Duration::from_secs(3600);
         let transfer = match self {
-            Self::Plain => transfer,
+            Self::Plain | Self::FanOut => transfer,
             Self::By(strategy) => transfer.strategy(strategy),
-            Self::Ticking => transfer.tick(tick),
-            Self::FanOut => transfer.also_to(&null),
-            Self::TickingFanOut => transfer.also_to(&null).tick(tick),
+            Self::Ticking | Self::TickingFanOut => transfer.tick(tick),
             Self::FilterTransfer => {
                 let mut filter = FilterTransfer::new(sink, super::identity);
                 let bytes = filter.run(source).unwrap().bytes();
                 return bytes + filter.finish().unwrap().bytes();
             }
         };
-        let report = transfer.run().unwrap();
+        let to_two = matches!(self, Self::FanOut | Self::TickingFanOut);
+        let report = run_also_to(transfer, to_two.then_some(&null)).unwrap();
         assert_eq!(report.ended(), Ended::Eof);
         report.bytes()
     }

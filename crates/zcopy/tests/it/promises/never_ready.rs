@@ -14,11 +14,11 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::SocketType;
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
-use zcopy::{Ended, Side, Strategy, Transfer};
+use zcopy::{Ended, FanOut, Side, Strategy, Transfer};
 
 use crate::endpoints::{null, pipe, unix};
 use crate::files::{assert_same, file, pattern, read_to_end, write_all};
-use crate::options::MaybeOptions as _;
+use crate::options::{MaybeOptions as _, run_also_to};
 use crate::refused::allowed;
 use crate::skip::{has_program, skip};
 
@@ -60,11 +60,9 @@ fn assert_fifo_without_writer_ends(
         let what = format!("{strategy:?}, {tick:?}");
         let report = without_waiting(&what, move || {
             let (source, sink, (_reader, other)) = (fifo_without_writer(), sink(), pipe());
-            let mut transfer = Transfer::new(&source, &sink);
-            if to_two {
-                transfer = transfer.also_to(&other);
-            }
-            transfer.maybe_strategy(strategy).maybe_tick(tick).run()
+            let transfer = Transfer::new(&source, &sink);
+            let transfer = transfer.maybe_strategy(strategy).maybe_tick(tick);
+            run_also_to(transfer, to_two.then_some(&other))
         });
         let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
         assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{what}");
@@ -107,14 +105,11 @@ fn assert_fails(side: Side, descriptors: std::ops::Range<usize>) {
                 let (inert, other) = (unwritable(nth), file(b""));
                 let ((waiting, writer), log) = (pipe(), file(b""));
                 assert!(write_all(&writer, b"hello"));
-                let mut transfer = match side {
+                let transfer = match side {
                     Side::Source => Transfer::new(inert.as_fd(), log.as_fd()),
                     _ => Transfer::new(waiting.as_fd(), inert.as_fd()),
                 };
-                if to_two {
-                    transfer = transfer.also_to(&other);
-                }
-                transfer.maybe_tick(tick).run()
+                run_also_to(transfer.maybe_tick(tick), to_two.then_some(&other))
             });
             let error = outcome.unwrap_err();
             assert_eq!(error.side(), side, "{what}: {error:#}");
@@ -272,8 +267,8 @@ fn promise_5_unread_completions_are_not_taken_for_a_closed_reader() {
 
     let (source, writer) = pipe();
     let mut n_idle = 0;
-    let transfer = Transfer::new(&source, &sink).watch_readers(true);
-    let report = transfer.tick(Duration::from_millis(1)).observe(|progress| {
+    let fan_out = FanOut::new(&source, &sink).watch_readers(true);
+    let report = fan_out.tick(Duration::from_millis(1)).observe(|progress| {
         // The source is idle for a while.
         let is_idle = progress.blocked() == Some(Side::Source);
         n_idle += u32::from(is_idle);
@@ -289,9 +284,25 @@ fn promise_5_unread_completions_are_not_taken_for_a_closed_reader() {
     let report = report.run().unwrap();
     assert_eq!((report.bytes(), report.ended()), (5, Ended::Stopped));
 
-    // Once the reader has closed, the transfer fails.
+    // A session looks again later, and returns to its caller meanwhile.
+    let fan_out = FanOut::new(&source, &sink).watch_readers(true);
+    let mut session = fan_out.start().unwrap();
+    for _ in 0..3 {
+        let zcopy::Progressed::Blocked(interest) = session.step(u64::MAX).unwrap() else {
+            panic!("the source is idle");
+        };
+        assert!(interest.source() && !interest.sink());
+        assert!(
+            interest
+                .timeout()
+                .is_some_and(|timeout| timeout <= Duration::from_secs(1))
+        );
+    }
+    drop(session);
+
+    // Once the reader has closed, the fan-out fails.
     drop(reader);
-    let error = Transfer::new(&source, &sink)
+    let error = FanOut::new(&source, &sink)
         .watch_readers(true)
         .run()
         .unwrap_err();

@@ -1,7 +1,7 @@
 //! Promise 8: page sharing is never silent.
 
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::OFlags;
@@ -10,7 +10,7 @@ use zcopy::{Strategy, Transfer};
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, null, pipe, unix};
 use crate::files::{file_in, reopen};
 use crate::mounts::Fs;
-use crate::options::MaybeOptions as _;
+use crate::options::{MaybeOptions as _, run_also_to};
 use crate::refused::{first_allowed, is_allowed, served_by};
 use crate::strategies::every_strategy;
 
@@ -227,15 +227,13 @@ fn promise_8_file_pages_in_a_pipe_or_socket_do_not_change_with_stable() {
                         let transfer = Transfer::new(&source, &sink)
                             .limit(LEN as u64)
                             .maybe_strategy(strategy);
-                        if also {
-                            transfer.also_to(&log).also_to(&also_sink).stable(stable)
-                        } else {
-                            transfer.stable(stable)
-                        }
+                        let others = [&log as &(dyn AsFd + Sync), &also_sink];
+                        let others = others.into_iter().filter(|_| also);
+                        run_also_to(transfer.stable(stable), others)
                     };
                     // A requested strategy that `stable` forbids says so and moves nothing; the
                     // plan then moves the bytes.
-                    let requested = transfer(true).run();
+                    let requested = transfer(true);
                     let report = match requested {
                         Err(error) => {
                             assert!(error.is_unsuitable(), "{what}: {error:#}");

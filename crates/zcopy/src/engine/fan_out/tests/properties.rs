@@ -255,6 +255,9 @@ impl Checks<'_> {
         let least = left.map(crate::SinkReport::bytes).min();
         let of_last = detached.last().map(|index| report.sinks()[*index].bytes());
         prop_assert_eq!(Some(report.bytes()), least.or(of_last));
+        for sink in report.sinks() {
+            prop_assert_eq!(sink.ahead(), sink.bytes().saturating_sub(report.bytes()));
+        }
         let by_attempts: u64 = report.attempts().iter().map(crate::Attempt::bytes).sum();
         prop_assert_eq!(report.bytes(), by_attempts, "{}", report);
         Ok(())

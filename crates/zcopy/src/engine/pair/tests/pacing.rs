@@ -74,11 +74,11 @@ fn a_report_has_the_time_from_the_start_to_the_end_also_after_a_failure() {
             strategy: Some(Strategy::Buffered),
             ..Options::default()
         };
-        let mut transfer = Transfer::new(&source, &sinks[0]).with_options(options);
-        if n_sinks == 2 {
-            transfer = transfer.also_to(&sinks[1]);
-        }
-        let outcome = transfer.run_with(&kernel);
+        let transfer = Transfer::new(&source, &sinks[0]).with_options(options);
+        let outcome = match n_sinks {
+            1 => transfer.run_with(&kernel),
+            _ => transfer.also_to(&sinks[1]).run_with(&kernel),
+        };
         assert_eq!(outcome.is_err(), fails);
         let report = outcome.unwrap_or_else(crate::Error::into_report);
         assert!(report.elapsed() >= Duration::from_millis(7));

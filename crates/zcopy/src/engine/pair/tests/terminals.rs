@@ -4,14 +4,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::options::{OnSinkError, Options};
+use crate::options::Options;
 use crate::report::Report;
 use crate::sim::SimKernel;
 use crate::sim::objects::{Object, patterned};
 use crate::sim::run::transfer;
 use crate::sim::script::Call;
 use crate::sys::OFlags;
-use crate::{Repeat, Transfer};
+use crate::{FanOut, Repeat};
 
 const LEN: usize = 51_200;
 
@@ -64,9 +64,8 @@ fn by_transfer(kernel: &SimKernel, sink: &OwnedFd, options: Options) -> Result<R
 
 fn by_fan_out(kernel: &SimKernel, sink: &OwnedFd, options: Options) -> Result<Report, Error> {
     let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
-    // The engine of fan-outs serves a single sink too, if it may be detached.
-    let transfer = Transfer::new(&source, sink).with_options(options);
-    transfer.on_sink_error(OnSinkError::Detach).run_with(kernel)
+    let fan_out = FanOut::new(&source, sink).with_options(options);
+    fan_out.run_with(kernel)
 }
 
 fn by_repeat(kernel: &SimKernel, sink: &OwnedFd, options: Options) -> Result<Report, Error> {

@@ -1,0 +1,391 @@
+//! [`FanOut`], which collects the options for several sinks and runs their engine.
+
+use std::iter;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::classify;
+use crate::drive;
+use crate::endpoint::Endpoint;
+use crate::engine::{Callbacks, Engine, FanOutEngine, SinkPolicy};
+use crate::error::Result;
+use crate::fd_info::FdInfo;
+use crate::options::{OnSinkError, Options};
+use crate::plan::Plan;
+use crate::rate::RateLimiter;
+use crate::report::Report;
+use crate::session::{Ends, Session, Sinks, Steps};
+use crate::stop::Stop;
+use crate::sys::{Kernel, Linux, WithOwners};
+
+#[cfg(doc)]
+use crate::{Ended, Progressed, Reflink, SinkReport, Sparse, Strategy, Transfer};
+
+mod failures;
+mod settings;
+
+/// Moves the bytes of one descriptor to several others: every byte leaves the source once and
+/// reaches all sinks.
+///
+/// [`Transfer::also_to`] makes one of a transfer, and [`new`](Self::new) makes one with a single
+/// sink. Each end is anything that has a descriptor ([`AsFd`]), by value or by reference.
+///
+/// Choose it, rather than one [`Transfer`] for each sink, to read the source once: bytes of a pipe
+/// or socket can be read only once, and the bytes of a file need be copied only once. All sinks
+/// move in step, so that the slowest one sets the speed. Choose transfers of their own, in threads
+/// of their own and with [source offsets](Transfer::source_offset), if the source is a file and no
+/// sink may wait for another.
+///
+/// Sinks that accept a splice share the pages, by `tee(2)`, so that no bytes are copied for them.
+/// Appending files, terminals and other sinks that accept no splice are written to from one common
+/// buffer; the other sinks still share pages. `/dev/null` discards all bytes, and the fan-out only
+/// counts for it what the other sinks accept. So only [`Strategy::Tee`] and [`Strategy::Buffered`]
+/// serve. Holes are moved as zeros, and no blocks are shared. The fan-out holds at most one pipe
+/// for each sink and one buffer, and a further buffer for each sink that turns out to refuse a
+/// splice.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::Write;
+/// use zcopy::Transfer;
+///
+/// let (source, mut writer) = std::io::pipe()?;
+/// writer.write_all(b"hello")?;
+/// drop(writer);
+/// let (reader, sink) = std::io::pipe()?;
+/// let (other_reader, other) = std::io::pipe()?;
+///
+/// let report = Transfer::new(&source, sink).also_to(other).run()?;
+/// assert_eq!(report.bytes(), 5);
+/// assert_eq!(std::io::read_to_string(reader)?, "hello");
+/// assert_eq!(std::io::read_to_string(other_reader)?, "hello");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Options
+///
+/// - Amount and position: [`limit`](Self::limit), [`source_offset`](Self::source_offset),
+///   [`sink_offset`](Self::sink_offset).
+/// - Failures: [`on_sink_error`](Self::on_sink_error),
+///   [`on_sink_error_with`](Self::on_sink_error_with), [`watch_readers`](Self::watch_readers).
+/// - Progress: [`observe`](Self::observe), [`tick`](Self::tick), [`inspect`](Self::inspect),
+///   [`records`](Self::records).
+/// - Speed: [`rate_limit`](Self::rate_limit), [`rate_limiter`](Self::rate_limiter).
+/// - The end: [`idle_timeout`](Self::idle_timeout), [`deadline`](Self::deadline),
+///   [`stop_with`](Self::stop_with).
+/// - Files: [`cache`](Self::cache), [`sync_data`](Self::sync_data).
+/// - Strategy: [`stable`](Self::stable), [`strategy`](Self::strategy).
+/// - Memory: [`buffer_size`](Self::buffer_size), [`grow_pipes`](Self::grow_pipes),
+///   [`pipe_size`](Self::pipe_size).
+///
+/// What only a single sink can have is no option of a fan-out: sharing blocks, making holes,
+/// skipping bad blocks, and limits of records.
+///
+/// ```compile_fail,E0599
+/// let (source, sink) = (std::fs::File::open("a")?, std::fs::File::create("b")?);
+/// let fan_out = zcopy::FanOut::new(&source, &sink);
+/// fan_out.skip_errors(zcopy::SkipErrors::Adaptive);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Continue after a stop
+///
+/// After a stop, a time-out or a failure the sinks may have received different numbers of bytes.
+/// [`Report::bytes`] counts what every sink has that was not detached, and [`SinkReport::ahead`]
+/// how many bytes each has beyond. The bytes that follow are [`Report::undelivered`], and then what
+/// the source still has, from its cursor on (or from its [offset](Self::source_offset) plus
+/// `Report::bytes`). Each sink has the first `ahead` of these bytes already. `ahead` has an
+/// example.
+///
+/// # Kernel notes
+///
+/// The bytes are spliced from the source into a private pipe and shared from there. Other processes
+/// may read from the same source meanwhile: each byte goes to one reader. Packets of a pipe in
+/// packet mode stay packets for sinks that are pipes: see [`Transfer::run`].
+///
+/// Shared descriptors, signals and `O_DIRECT` are treated as [`Transfer`] says.
+///
+/// # References
+/// - [tee(2)](https://man7.org/linux/man-pages/man2/tee.2.html)
+#[must_use = "a fan-out does nothing until it is run"]
+pub struct FanOut<'a, Source = BorrowedFd<'a>> {
+    source: Source,
+    sinks: Sinks<'a>,
+    rest: Rest<'a>,
+}
+
+/// What a fan-out consists of besides its ends.
+struct Rest<'a> {
+    policy: SinkPolicy<'a>,
+    options: Options,
+    callbacks: Callbacks<'a>,
+    rate_limiter: Option<&'a RateLimiter>,
+    stop: Option<Stop>,
+}
+
+impl<'a, Source: AsFd> FanOut<'a, Source> {
+    /// Creates a fan-out of everything that `source` has to one sink. Nothing moves until
+    /// [`run`](Self::run).
+    ///
+    /// A single sink is served as one of several, with the strategies and the cost of several.
+    /// Choose it for a sink that may fail or whose reader is watched, and for a number of sinks
+    /// that is not known. A [`Transfer`] serves a sink that is certain to be the only one faster.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{Ended, FanOut, OnSinkError};
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    /// let report = FanOut::new(&zeros, &full).on_sink_error(OnSinkError::Detach).run()?;
+    /// assert_eq!((report.bytes(), report.ended()), (0, Ended::NoSink));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn new(source: Source, first_sink: impl AsFd + Send + 'a) -> Self {
+        Self::with_settings(source, first_sink, Options::default(), Callbacks::default())
+    }
+
+    /// Adds a sink that receives the same bytes. Call it once for each further sink.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use zcopy::FanOut;
+    ///
+    /// let (source, mut writer) = std::io::pipe()?;
+    /// writer.write_all(b"hello")?;
+    /// drop(writer);
+    /// let pipes = (0..3).filter_map(|_| std::io::pipe().ok());
+    /// let (readers, sinks): (Vec<_>, Vec<_>) = pipes.unzip();
+    ///
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let fan_out = FanOut::new(&source, &null);
+    /// sinks.into_iter().fold(fan_out, FanOut::also_to).run()?;
+    /// for reader in readers {
+    ///     assert_eq!(std::io::read_to_string(reader)?, "hello");
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn also_to(mut self, sink: impl AsFd + Send + 'a) -> Self {
+        self.sinks.push(sink);
+        self
+    }
+
+    /// Returns what [`run`](Self::run) would do, as [`Transfer::plan`] does.
+    /// [`Plan::sink_candidates`] has the strategy of each sink.
+    ///
+    /// # Errors
+    ///
+    /// Every error of [`run`](Self::run) that is known before a byte moves.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{FanOut, Strategy};
+    ///
+    /// let (source, _writer) = std::io::pipe()?;
+    /// let (_reader, sink) = std::io::pipe()?;
+    /// let log = std::fs::OpenOptions::new().append(true).open("/dev/null")?;
+    /// let plan = FanOut::new(&source, &sink).also_to(&log).plan()?;
+    /// assert_eq!(plan.strategy(), Strategy::Tee);
+    /// let sinks: Vec<_> = plan.sink_candidates().iter().map(|sink| sink.strategy()).collect();
+    /// assert_eq!(sinks, [Strategy::Tee, Strategy::Buffered]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn plan(&self) -> Result<Plan> {
+        let (_, _, plan) = self.prepare(&Linux)?;
+        Ok(plan)
+    }
+
+    /// Moves the bytes and returns the report, as [`Transfer::run`] does. It also ends, with
+    /// [`Ended::NoSink`], when every sink has failed and was [detached](OnSinkError::Detach).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Transfer::run`], with [`Report::sinks`] that tell which sink has failed. A sink
+    /// that cannot be written to fails the fan-out before a byte moves, whatever
+    /// [`on_sink_error`](Self::on_sink_error) says. Later, `on_sink_error` decides whether the
+    /// failure of a sink is an error.
+    ///
+    /// Options that were set on a [`Transfer`] before [`also_to`](Transfer::also_to) and that serve
+    /// one sink only are refused:
+    ///
+    /// - with an error that [`is_unsuitable`](crate::Error::is_unsuitable), a
+    ///   [strategy](Self::strategy) other than [`Strategy::Tee`] and [`Strategy::Buffered`], and
+    ///   [`Reflink::Always`];
+    /// - with `EINVAL`, [`Sparse::Detect`], [`skip_errors`](Transfer::skip_errors),
+    ///   [`record_limit`](Transfer::record_limit) and
+    ///   [`record_rate_limit`](Transfer::record_rate_limit).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{FanOut, SkipErrors, Transfer};
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let other = std::fs::File::create("/dev/null")?;
+    /// let report = FanOut::new(&zeros, &null).also_to(&other).limit(1 << 20).run()?;
+    /// let counts: Vec<_> = report.sinks().iter().map(|sink| sink.bytes()).collect();
+    /// assert_eq!((report.bytes(), counts), (1 << 20, vec![1 << 20; 2]));
+    ///
+    /// let transfer = Transfer::new(&zeros, &null).skip_errors(SkipErrors::Adaptive);
+    /// let error = transfer.also_to(&other).run().unwrap_err();
+    /// assert!(error.is_refused(), "bad blocks are skipped for one sink only");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn run(self) -> Result<Report> {
+        self.run_with(Linux)
+    }
+
+    /// Begins the fan-out, and returns the session whose steps the caller takes, as
+    /// [`Transfer::start`] does. [`Progressed::Moved`] counts the bytes that every sink has
+    /// accepted since the step before.
+    ///
+    /// A caller who waits for sinks polls those that [are blocked](Session::blocked_sinks). With
+    /// [`watch_readers`](Self::watch_readers), the next step finds the readers that have closed; to
+    /// take that step at once, poll all [sinks](Session::sinks) for errors.
+    ///
+    /// # Errors
+    ///
+    /// Every error of [`run`](Self::run) that is known before a byte moves.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use zcopy::{Ended, FanOut, Progressed};
+    ///
+    /// let (source, mut writer) = std::io::pipe()?;
+    /// let (reader, sink) = std::io::pipe()?;
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let mut session = FanOut::new(source, sink).also_to(null).start()?;
+    ///
+    /// // Nothing has been written yet.
+    /// let Progressed::Blocked(interest) = session.step(1 << 20)? else { panic!() };
+    /// assert!(interest.source() && !interest.sink());
+    ///
+    /// writer.write_all(b"hello")?;
+    /// drop(writer);
+    /// assert_eq!(session.step(1 << 20)?, Progressed::Moved(5));
+    /// assert_eq!(session.step(1 << 20)?, Progressed::Ended(Ended::Eof));
+    /// assert_eq!(session.finish()?.bytes(), 5);
+    /// assert_eq!(std::io::read_to_string(reader)?, "hello");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn start(mut self) -> Result<Session<'a, Source, Sinks<'a>>> {
+        self.rest.options.stepped = true;
+        let (mut from, mut to, plan) = self.prepare(&Linux)?;
+        let Self {
+            source,
+            sinks,
+            rest,
+        } = self;
+        let infos = (&mut from, &mut to[..]);
+        let ends = Ends::of_several(&Linux, source, sinks, infos, &rest.options);
+        Ok(Session::new(WithOwners::new(ends, |ends, lender| {
+            let source = lender.lend(ends.source_fd());
+            let sinks = ends.sink_fds().map(|fd| lender.lend(fd)).zip(to);
+            Steps::new(rest.engine(Linux, (source, from), sinks, &plan))
+        })))
+    }
+
+    /// Runs on `kernel`; tests pass a simulated one.
+    pub(crate) fn run_with<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
+        let started = kernel.now();
+        let (mut from, mut to, plan) = self.prepare(&kernel)?;
+        let Self {
+            source,
+            sinks,
+            rest,
+        } = self;
+        let infos = (&mut from, &mut to[..]);
+        let ends = Ends::of_several(&kernel, source, sinks, infos, &rest.options);
+        let sinks = ends.sink_fds().zip(to);
+        let mut engine = rest.engine(kernel, (ends.source_fd(), from), sinks, &plan);
+        engine.context().started = started;
+        drive::run(&mut engine)
+    }
+
+    /// Classifies all descriptors, checks the input, and plans. Moves no byte.
+    fn prepare<K: Kernel>(&self, kernel: &K) -> Result<(FdInfo, Vec<FdInfo>, Plan)> {
+        let sinks: Vec<_> = self.sinks.iter().collect();
+        classify::prepare_several(kernel, self.source.as_fd(), &sinks, &self.rest.options)
+            .map_err(|unprepared| unprepared.into_error(sinks.len()))
+    }
+
+    /// Replaces all options at once.
+    #[cfg(test)]
+    pub(crate) fn with_options(mut self, options: Options) -> Self {
+        self.rest.options = options;
+        self
+    }
+}
+
+impl<'a, Source> FanOut<'a, Source> {
+    /// Creates a fan-out with a single sink, with the options and callbacks of a transfer.
+    pub(crate) fn with_settings(
+        source: Source,
+        first_sink: impl AsFd + Send + 'a,
+        options: Options,
+        callbacks: Callbacks<'a>,
+    ) -> Self {
+        Self {
+            source,
+            sinks: Sinks::new(first_sink),
+            rest: Rest {
+                policy: SinkPolicy::Always(OnSinkError::default()),
+                options,
+                callbacks,
+                rate_limiter: None,
+                stop: None,
+            },
+        }
+    }
+
+    /// Sets the rate limiter and the `Stop` of a transfer.
+    pub(crate) fn share(
+        mut self,
+        rate_limiter: Option<&'a RateLimiter>,
+        stop: Option<Stop>,
+    ) -> Self {
+        self.rest.rate_limiter = rate_limiter;
+        self.rest.stop = stop;
+        self
+    }
+}
+
+impl<'a> Rest<'a> {
+    /// Returns the engine for these descriptors, which have been classified.
+    fn engine<K: Kernel>(
+        self,
+        kernel: K,
+        (source, from): (BorrowedFd<'a>, FdInfo),
+        sinks: impl Iterator<Item = (BorrowedFd<'a>, FdInfo)>,
+        plan: &Plan,
+    ) -> FanOutEngine<'a, K> {
+        let options = self.options;
+        let source = Endpoint::new(source, from, options.source_offset);
+        // Only the first sink can have an offset.
+        let offsets = iter::once(options.sink_offset).chain(iter::repeat(None));
+        let sinks = sinks.zip(offsets);
+        let sinks = sinks.map(|((fd, info), offset)| Endpoint::new(fd, info, offset));
+        let (sinks, callbacks, policy) = (sinks.collect(), self.callbacks, self.policy);
+        let mut engine = FanOutEngine::new(kernel, source, sinks, plan, options, callbacks, policy);
+        engine.context().share_rate_limiter(self.rate_limiter);
+        engine.context().stop = self.stop;
+        engine
+    }
+}
+
+impl<Source: AsFd> std::fmt::Debug for FanOut<'_, Source> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FanOut")
+            .field("source", &self.source.as_fd())
+            .field("sinks", &self.sinks)
+            .field("options", &self.rest.options)
+            .finish_non_exhaustive()
+    }
+}
