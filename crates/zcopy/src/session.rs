@@ -14,6 +14,8 @@ use crate::sys::{Kernel, Linux, WithOwners};
 
 mod steps;
 
+#[cfg(feature = "tokio")]
+pub(crate) use steps::Belief;
 pub(crate) use steps::Steps;
 
 #[cfg(doc)]
