@@ -230,6 +230,35 @@
 //! A read error of a damaged disk need not end the transfer: with
 //! [`skip_errors`](Transfer::skip_errors) the sink receives zeros in place of bad blocks.
 //!
+//! # With tokio
+//!
+//! With the feature `tokio`, a task of tokio takes the steps of a transfer or relay, and waits for
+//! its ends without a thread of its own: `Transfer::run_async`, `Relay::run_async`, and
+//! `drive_async` of their sessions, whose futures can be dropped at any time without losing a byte.
+//! The module `zcopy::tokio` says which ends it takes, and what it asks of the runtime.
+//!
+//! ```
+//! # #[cfg(feature = "tokio")]
+//! # {
+//! use std::io::Read;
+//! use zcopy::Transfer;
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
+//! let (stream, mut peer) = std::os::unix::net::UnixStream::pair()?;
+//! let version = std::fs::File::open("/proc/version")?;
+//! let task = tokio::spawn(Transfer::new(version, stream).run_async());
+//! let report = task.await.expect("the task does not panic")?;
+//!
+//! let mut found = Vec::new();
+//! peer.read_to_end(&mut found)?;
+//! assert_eq!(report.bytes(), found.len() as u64);
+//! # Ok::<(), std::io::Error>(())
+//! # })?;
+//! # }
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
 //! # Messages
 //!
 //! The transfer reads and writes datagram and seqpacket sockets message by message. An empty
@@ -300,6 +329,8 @@
 //!   values of enums are in snake case. An error is `null`, or has an `errno`, which may be `null`,
 //!   and a `message`. The time is `elapsed_seconds`, and `undelivered_bytes` is a number.
 //!
+//! - `tokio` [default: off]: `zcopy::tokio`, for programs that use that runtime.
+//!
 //! # Promises
 //!
 //! 1. The report and the error count exactly the bytes that the sink accepted.
@@ -332,6 +363,7 @@ cfg_if! {
     if #[cfg(any(target_os = "linux", target_os = "android"))] {
         // In the order of ARCHITECTURE.md: each module imports from later ones only.
         #[cfg(feature = "tokio")]
+        #[cfg_attr(docsrs, doc(cfg(feature = "tokio")))]
         pub mod tokio;
         mod transfer;
         mod fan_out;

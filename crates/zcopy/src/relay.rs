@@ -15,7 +15,9 @@ mod direction;
 mod interest;
 mod session;
 
-use both::Both;
+#[cfg(feature = "tokio")]
+pub(crate) use both::Beliefs;
+pub(crate) use both::Both;
 pub use interest::{EndInterest, RelayInterest, RelayProgressed};
 pub use session::RelaySession;
 

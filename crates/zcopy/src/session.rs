@@ -13,6 +13,8 @@ mod steps;
 
 pub(crate) use ends::Ends;
 pub use ends::Sinks;
+#[cfg(feature = "tokio")]
+pub(crate) use steps::Belief;
 pub(crate) use steps::Steps;
 
 #[cfg(doc)]

@@ -1,8 +1,39 @@
-//! Transfers whose waits are tokio's: a blocked one is a task that waits for the reactor.
+//! Transfers and relays whose waits are tokio's: a blocked one is a task that waits for the reactor.
 //!
-//! [`Transfer::run_async`] and [`Session::drive_async`] do what `run` and `drive` do, with the same
-//! strategies, options, counts and errors. One thread serves any number of them, and no thread is held by one that
+//! [`Transfer::run_async`], [`Relay::run_async`], [`Session::drive_async`] and
+//! [`RelaySession::drive_async`] do what `run` and `drive` do, with the same strategies, options,
+//! counts and errors. One thread serves any number of them, and no thread is held by one that
 //! waits.
+//!
+//! # Examples
+//!
+//! Two tokio streams, and a relay between them:
+//!
+//! ```
+//! use std::io::{Read, Write};
+//! use std::net::Shutdown;
+//! use tokio::net::UnixStream;
+//! use zcopy::Relay;
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+//! # runtime.block_on(async {
+//! let (mut client, front) = std::os::unix::net::UnixStream::pair()?;
+//! let (back, mut server) = std::os::unix::net::UnixStream::pair()?;
+//! # front.set_nonblocking(true)?;
+//! # back.set_nonblocking(true)?;
+//! let (front, back) = (UnixStream::from_std(front)?, UnixStream::from_std(back)?);
+//! let relay = tokio::spawn(Relay::new(front, back).run_async());
+//!
+//! client.write_all(b"question")?;
+//! client.shutdown(Shutdown::Write)?;
+//! server.write_all(b"answer")?;
+//! server.shutdown(Shutdown::Write)?;
+//! let report = relay.await??;
+//! assert_eq!((report.a_to_b().bytes(), report.b_to_a().bytes()), (8, 6));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # Ends
 //!
@@ -21,16 +52,18 @@
 //!
 //! # Dropping a future
 //!
-//! [`Session::drive_async`] is cancel-safe. All bytes in flight are in the session, and none is lost
-//! or doubled if the future is dropped, in `select!` for example: drive the session again, or finish
-//! it. [`Transfer::run_async`] owns the session, so that dropping its future drops what is in flight
-//! and cannot be given back to the source.
+//! [`Session::drive_async`] and [`RelaySession::drive_async`] are cancel-safe. All bytes in flight
+//! are in the session, and none is lost or doubled if the future is dropped, in `select!` for
+//! example: drive the session again, or finish it. [`Transfer::run_async`] and
+//! [`Relay::run_async`] own the session, so that dropping their futures drops what is in flight and
+//! cannot be given back to the source.
 //!
 //! # The runtime
 //!
 //! A runtime with `enable_io` is needed, and one with `enable_time` if a transfer has a tick, a
 //! rate limit or a time limit, if a socket has a time-out of its own, or if a call keeps blocking
-//! on ends that poll as ready. A transfer that is never blocked yields to other tasks after
+//! on ends that poll as ready. A relay needs `enable_time` always: a relay that is idle for a second
+//! gives back its pipes. A transfer or relay that is never blocked yields to other tasks after
 //! about 1 MiB or 64 steps.
 //!
 //! # Panics
@@ -40,6 +73,7 @@
 
 mod end;
 mod half;
+mod relay;
 mod session;
 mod turn;
 mod wait;
@@ -49,4 +83,4 @@ pub use end::AsyncEnd;
 pub use half::OwnedHalf;
 
 #[cfg(doc)]
-use crate::{Session, Transfer};
+use crate::{Relay, RelaySession, Session, Transfer};

@@ -16,6 +16,8 @@ use crate::plan::Plan;
 use crate::rate::RateLimiter;
 use crate::report::{Ended, RelayReport};
 use crate::session::Steps;
+#[cfg(feature = "tokio")]
+use crate::session::{Belief, Interest};
 use crate::side::Side;
 use crate::stop::Stop;
 use crate::sys::{Errno, Kernel, PollFd, PollFlags};
@@ -30,8 +32,16 @@ pub(super) struct PreparedBoth {
     b_to_a: (FdInfo, FdInfo, Plan),
 }
 
+/// What a reactor believes of one end.
+#[cfg(feature = "tokio")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Beliefs {
+    pub(crate) readable: Belief,
+    pub(crate) writable: Belief,
+}
+
 /// Both directions of a relay.
-pub(super) struct Both<'a, K: Kernel> {
+pub(crate) struct Both<'a, K: Kernel> {
     kernel: K,
     a: BorrowedFd<'a>,
     b: BorrowedFd<'a>,
@@ -101,7 +111,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         }
     }
 
-    pub(super) fn step(&mut self, max: u64) -> Result<RelayProgressed> {
+    pub(crate) fn step(&mut self, max: u64) -> Result<RelayProgressed> {
         if let Some(ended) = self.ended.or_else(|| self.ended_early()) {
             self.ended = Some(ended);
             return Ok(RelayProgressed::Ended(ended));
@@ -204,6 +214,45 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         self.b_to_a
             .note_polled(b.intersects(readable), a.intersects(writable));
         Ok(())
+    }
+
+    /// Returns the descriptors of both ends.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn fds(&self) -> (BorrowedFd<'a>, BorrowedFd<'a>) {
+        (self.a, self.b)
+    }
+
+    /// Returns the caller's `Stop`.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn stop(&self) -> Option<Stop> {
+        self.stop.clone()
+    }
+
+    /// Notes what a reactor believes before the next step. A direction that waits for an end that
+    /// is not believed ready takes no step: the reactor tells when to take it.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn note_beliefs(&mut self, a: Beliefs, b: Beliefs) {
+        self.a_to_b.note_beliefs(a.readable, b.writable);
+        self.b_to_a.note_beliefs(b.readable, a.writable);
+    }
+
+    /// Lets a direction that is blocked take no step while only the other one is stepped.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn stay_blocked(&mut self) {
+        self.a_to_b.note_beliefs(Belief::NotReady, Belief::NotReady);
+        self.b_to_a.note_beliefs(Belief::NotReady, Belief::NotReady);
+    }
+
+    /// Returns what each direction waits for: from the first end to the second, and back.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn interests(&self) -> (Interest, Interest) {
+        (self.a_to_b.interest(), self.b_to_a.interest())
+    }
+
+    /// Ends both directions by this failure of a wait.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn fail_waiting(&mut self, error: CallError) -> Error {
+        self.fail(RunError::from(error).before_anything_moved())
     }
 
     /// Ends both directions, and returns the error that tells of both.

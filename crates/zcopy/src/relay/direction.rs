@@ -4,6 +4,8 @@ use std::os::fd::BorrowedFd;
 
 use crate::error::Error;
 use crate::report::{Ended, Report};
+#[cfg(feature = "tokio")]
+use crate::session::Belief;
 use crate::session::{Interest, Progressed, Steps};
 use crate::sys::{self, Kernel};
 
@@ -77,6 +79,22 @@ impl<'a, K: Kernel> Direction<'a, K> {
             steps.note_ready(source_is_ready, sink_is_ready);
             self.is_known_blocked = !(source_is_ready || sink_is_ready);
         }
+    }
+
+    /// Notes what a reactor believes before the next step. A direction that waits for an end that
+    /// is believed not ready, and for no time, takes no step.
+    #[cfg(feature = "tokio")]
+    pub(super) fn note_beliefs(&mut self, source: Belief, sink: Belief) {
+        let (State::Open(steps), Some(interest)) = (&mut self.state, self.interest) else {
+            return;
+        };
+        steps.note_beliefs(source, sink);
+        let waits = interest.source() || interest.sink();
+        let is_blocked = |waits: bool, belief| !waits || belief == Belief::NotReady;
+        self.is_known_blocked = waits
+            && interest.timeout().is_none()
+            && is_blocked(interest.source(), source)
+            && is_blocked(interest.sink(), sink);
     }
 
     /// Gives back pipe and buffer, if no byte is in flight.

@@ -97,8 +97,14 @@ impl<A: AsFd, B: AsFd> RelaySession<A, B> {
         }
     }
 
+    /// Returns both directions with the ends that they use. `None` after a failure.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn split_mut(&mut self) -> Option<(&mut Both<'static, Linux>, &(A, B))> {
+        self.parts.as_mut().map(WithOwners::split_mut)
+    }
+
     /// Remembers what the relay had done when it failed.
-    fn fail(&mut self, error: Error) -> Error {
+    pub(crate) fn fail(&mut self, error: Error) -> Error {
         self.failed = error.relay_report().cloned();
         self.parts = None;
         error

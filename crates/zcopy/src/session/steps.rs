@@ -39,6 +39,17 @@ struct Waiting {
     is_new: bool,
 }
 
+/// What a reactor believes of one end.
+#[cfg(feature = "tokio")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Belief {
+    Ready,
+    /// It tells when the end becomes ready.
+    NotReady,
+    /// Nothing: the end is not registered yet.
+    Unknown,
+}
+
 /// The result of looking whether a wait is over.
 enum Checked {
     Over(Over),
@@ -211,14 +222,15 @@ impl<'a, K: Kernel> Steps<'a, K> {
         }
     }
 
-    /// Returns whether source and sink are known to be in non-blocking mode, so that a call needs no
-    /// poll before it.
+    /// Notes what a reactor believes, if a step waits for it. An end in blocking mode is polled all
+    /// the same: its call would sleep if the belief were wrong.
     #[cfg(feature = "tokio")]
-    pub(crate) fn nonblocking(&mut self) -> (bool, bool) {
-        let ends = self.engine.ends();
-        ends.map_or((false, false), |(source, sink)| {
-            (source.info.nonblocking, sink.info.nonblocking)
-        })
+    pub(crate) fn note_beliefs(&mut self, source: Belief, sink: Belief) {
+        if let Some((source_end, sink_end)) = self.engine.ends() {
+            let source = source == Belief::Ready && source_end.info.nonblocking;
+            let sink = sink == Belief::Ready && sink_end.info.nonblocking;
+            self.note_ready(source, sink);
+        }
     }
 
     /// Returns the caller's `Stop`.

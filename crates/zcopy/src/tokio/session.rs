@@ -5,12 +5,12 @@ use ::tokio::io::Interest as Events;
 use super::end::AsyncEnd;
 use super::turn::Turn;
 use super::wait::{Waited, wait};
-use super::watched::Watched;
+use super::watched::{Watched, blocked_sides};
 use crate::error::Result;
 use crate::report::{Ended, Report};
-use crate::session::{Ends, Interest, Progressed, Session, Steps};
+use crate::session::{Ends, Progressed, Session, Steps};
 use crate::side::Side;
-use crate::sys::{Linux, PollFlags};
+use crate::sys::Linux;
 use crate::transfer::Transfer;
 
 impl<Source: AsyncEnd, Sink: AsyncEnd> Session<'static, Source, Sink> {
@@ -154,14 +154,9 @@ fn take_steps<Source: AsyncEnd, Sink: AsyncEnd>(
     sink: &Watched<'_, Sink>,
     turn: &mut Turn,
 ) -> Result<Progressed> {
-    let (source_is_nonblocking, sink_is_nonblocking) = steps.nonblocking();
-    source.observe(Events::READABLE, |source_is_ready| {
-        sink.observe(Events::WRITABLE, |sink_is_ready| {
-            // In blocking mode the call would sleep if the belief were wrong: the step polls.
-            steps.note_ready(
-                source_is_ready && source_is_nonblocking,
-                sink_is_ready && sink_is_nonblocking,
-            );
+    source.observe(Events::READABLE, |source_belief| {
+        sink.observe(Events::WRITABLE, |sink_belief| {
+            steps.note_beliefs(source_belief, sink_belief);
             let progressed = loop {
                 let progressed = steps.step(turn.bytes());
                 turn.spend(match &progressed {
@@ -180,22 +175,4 @@ fn take_steps<Source: AsyncEnd, Sink: AsyncEnd>(
             ((progressed, source_is_blocked), sink_is_blocked)
         })
     })
-}
-
-/// Returns which sides a blocked step has found not ready: the source, and the sink.
-///
-/// If a step is blocked on both, perhaps only one of them is not ready, and its call could not tell
-/// which. The reactor reports a side that is ready no second time.
-pub(super) fn blocked_sides<Source: AsyncEnd, Sink: AsyncEnd>(
-    interest: Interest,
-    source: &Watched<'_, Source>,
-    sink: &Watched<'_, Sink>,
-) -> (bool, bool) {
-    match (interest.source, interest.sink) {
-        (true, true) => (
-            !source.polls_as(PollFlags::IN),
-            !sink.polls_as(PollFlags::OUT),
-        ),
-        proven => proven,
-    }
 }

@@ -9,6 +9,7 @@ use ::tokio::io::unix::AsyncFd;
 
 use super::end::AsyncEnd;
 use crate::call_error::CallError;
+use crate::session::{Belief, Interest as Awaited};
 use crate::side::Side;
 use crate::sys::{Errno, Kernel, Linux, PollFd, PollFlags};
 
@@ -93,16 +94,16 @@ impl<'e, End: AsyncEnd> Watched<'e, End> {
     }
 
     /// Calls `f` with the reactor's belief whether one of these events has happened. If `f` also
-    /// returns true, a call within it has proved the contrary, and the reactor forgets its belief.
+    /// returns true, a call within it has proved that none has, and the reactor forgets its belief.
     ///
     /// The reactor forgets nothing that it learns while `f` runs. So the call that finds an end
     /// blocked has to be made within `f`: an event that comes behind that call ends the next wait.
-    pub(super) fn observe<R>(&self, interest: Interest, f: impl FnOnce(bool) -> (R, bool)) -> R {
+    pub(super) fn observe<R>(&self, interest: Interest, f: impl FnOnce(Belief) -> (R, bool)) -> R {
         let mut f = Some(f);
         let mut result = None;
         let mut call = || {
             let (value, is_blocked) = match f.take() {
-                Some(f) => f(true),
+                Some(f) => f(Belief::Ready),
                 // `try_io` takes a function that can be called once.
                 None => unreachable!("the function has been called twice"),
             };
@@ -119,9 +120,13 @@ impl<'e, End: AsyncEnd> Watched<'e, End> {
             Registration::Missing => Ok(()),
             Registration::Refused => call(),
         };
+        let otherwise = match &self.registration {
+            Registration::Missing => Belief::Unknown,
+            _ => Belief::NotReady,
+        };
         match (result, f) {
             (Some(result), _) => result,
-            (None, Some(f)) => f(false).0,
+            (None, Some(f)) => f(otherwise).0,
             (None, None) => unreachable!("the function has been called and has not returned"),
         }
     }
@@ -137,5 +142,23 @@ impl<'e, End: AsyncEnd> Watched<'e, End> {
     fn failed(&self, call: &'static str, error: &io::Error) -> CallError {
         let errno = Errno::from_io_error(error).unwrap_or(Errno::CANCELED);
         CallError::new(call, self.side, errno)
+    }
+}
+
+/// Returns which sides a blocked step has found not ready: the source, and the sink.
+///
+/// If a step is blocked on both, perhaps only one of them is not ready, and its call could not tell
+/// which. The reactor reports a side that is ready no second time.
+pub(super) fn blocked_sides<Source: AsyncEnd, Sink: AsyncEnd>(
+    interest: Awaited,
+    source: &Watched<'_, Source>,
+    sink: &Watched<'_, Sink>,
+) -> (bool, bool) {
+    match (interest.source, interest.sink) {
+        (true, true) => (
+            !source.polls_as(PollFlags::IN),
+            !sink.polls_as(PollFlags::OUT),
+        ),
+        proven => proven,
     }
 }

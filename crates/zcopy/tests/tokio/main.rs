@@ -9,5 +9,6 @@
 mod ending;
 mod ends;
 mod interrupted;
+mod relay;
 
 mod support;
