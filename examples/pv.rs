@@ -18,13 +18,11 @@ use zcopy::Transfer;
 const INTERVAL: Duration = Duration::from_millis(250);
 
 fn main() -> ExitCode {
-    run().map_or_else(
-        |error| {
-            let _ = writeln!(stderr(), "pv: {error:#}");
-            ExitCode::FAILURE
-        },
-        |()| ExitCode::SUCCESS,
-    )
+    if let Err(error) = run() {
+        let _ = writeln!(stderr(), "pv: {error:#}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
 }
 
 fn run() -> anyhow::Result<()> {
@@ -33,7 +31,7 @@ fn run() -> anyhow::Result<()> {
         None => File::from(stdin().as_fd().try_clone_to_owned()?),
     };
     let (start, mut next, mut total) = (Instant::now(), INTERVAL, None);
-    let report = Transfer::new(source, stdout())
+    let result = Transfer::new(source, stdout())
         // The tick moves the clock on while the source or the reader keeps the transfer waiting.
         .tick(INTERVAL)
         .observe(|progress| {
@@ -46,29 +44,31 @@ fn run() -> anyhow::Result<()> {
             }
             ControlFlow::Continue(())
         })
-        .run()?;
-    draw(report.bytes(), total, report.elapsed());
+        .run();
+    if let Ok(report) = &result {
+        draw(report.bytes(), total, report.elapsed());
+    }
     if stderr().is_terminal() {
         let _ = writeln!(stderr());
     }
-    Ok(())
+    Ok(result.map(drop)?)
 }
 
 fn draw(bytes: u64, total: Option<u64>, elapsed: Duration) {
-    const WIDTH: usize = 30;
-    let human = |n| Byte::from_u64(n).get_appropriate_unit(UnitType::Binary);
-    let human = |n| format!("{:.1}", human(n));
+    if !stderr().is_terminal() {
+        return;
+    }
+    let unit = |n| Byte::from_u64(n).get_appropriate_unit(UnitType::Binary);
+    let human = |n| format!("{:.1}", unit(n));
     let clock = |s| format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
-    let rate = (bytes as f64 / elapsed.as_secs_f64().max(0.001)) as u64;
-    let mut line = format!("\r{:>10} {} ", human(bytes), clock(elapsed.as_secs()));
-    line += &format!("[{:>10}/s]", human(rate));
-    if let Some(total) = total.filter(|total| *total > 0) {
-        let done = bytes.min(total) as f64 / total as f64;
-        let bar = "=".repeat((done * WIDTH as f64) as usize) + ">";
-        let left = (total - bytes.min(total)) / rate.max(1);
-        line += &format!(" [{bar:31}] {:3.0}% ETA {}", done * 100.0, clock(left));
-    }
-    if stderr().is_terminal() {
-        let _ = write!(stderr(), "{line}\x1b[K");
-    }
+    let rate = bytes * 1000 / elapsed.as_millis().max(1) as u64;
+    let bar = total.filter(|total| *total > 0).map(|total| {
+        let percent = bytes.min(total) * 100 / total;
+        let bar = "=".repeat(percent as usize * 30 / 100) + ">";
+        let left = clock((total - bytes.min(total)) / rate.max(1));
+        format!(" [{bar:31}] {percent:3}% ETA {left}")
+    });
+    let (bar, now) = (bar.unwrap_or_default(), clock(elapsed.as_secs()));
+    let (moved, rate) = (human(bytes), human(rate));
+    let _ = write!(stderr(), "\r{moved:>10} {now} [{rate:>10}/s]{bar}\x1b[K");
 }

@@ -66,8 +66,8 @@ fn run() -> anyhow::Result<()> {
             };
             let serve = move || {
                 let client = client.context("accept");
-                let served = client.and_then(|client| server.serve(&client));
-                served.unwrap_or_else(report);
+                let result = client.and_then(|client| server.serve(&client));
+                result.unwrap_or_else(report);
             };
             let thread = thread::Builder::new().spawn_scoped(threads, serve);
             if let Err(error) = thread.context("a thread for a client") {

@@ -4,6 +4,7 @@ mod pipelines;
 mod relay;
 mod resume_copy;
 mod serve_file;
+mod ship_log;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -269,7 +270,9 @@ fn number_lines_writes_an_incomplete_line_when_it_comes() {
 fn an_error_is_one_line_that_names_the_file() {
     const MISSING: &str = "missing: No such file or directory (os error 2)";
     let (dir, _) = scratch();
-    let cases: [(&str, &[&str], &str); 20] = [
+    let cases: [(&str, &[&str], &str); 22] = [
+        ("ship_log", &["127.0.0.1:1", "missing"], MISSING),
+        ("ship_log", &[], "usage: ship_log ADDRESS [FILE]"),
         ("resume_copy", &["missing", "sink"], MISSING),
         (
             "resume_copy",
@@ -353,6 +356,7 @@ fn the_status_shows_an_error_that_cannot_be_printed() {
         "relay",
         "resume_copy",
         "serve_file",
+        "ship_log",
     ] {
         let Some(mut example) = example(name) else {
             return;

@@ -96,7 +96,9 @@ fn relay_serves_busy_connections_beside_idle_ones_and_ends_at_sigterm() {
                 let _ = std::io::copy(&mut &stream, &mut &stream);
             })
         });
-        echoes.into_iter().for_each(|echo| echo.join().unwrap());
+        for echo in echoes {
+            echo.join().unwrap();
+        }
     });
     let idle = [(); IDLE].map(|()| connect(&relay));
     let bulk = pattern(LEN / 4);
