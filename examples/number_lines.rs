@@ -27,7 +27,7 @@ fn run() -> anyhow::Result<()> {
     let out = stdout();
     let mut filter = FilterTransfer::new(&out, Numbers::default());
     if std::env::args_os().len() <= 1 {
-        filter.run(&stdin()).context("standard input")?;
+        filter.run(stdin()).context("standard input")?;
     }
     for name in std::env::args_os().skip(1) {
         let shown = || Path::new(&name).display().to_string();

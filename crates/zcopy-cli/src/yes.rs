@@ -55,10 +55,10 @@ fn repeat(line: &[u8], explains: bool) -> zcopy::Result<()> {
     let stdout = rustix::stdio::stdout();
     let repeat = Repeat::new(line);
     if !explains {
-        return repeat.run(&stdout).map(|_| ());
+        return repeat.run(stdout).map(|_| ());
     }
-    exit::say(&repeat.plan(&stdout)?.to_string());
-    let outcome = repeat.run(&stdout);
+    exit::say(&repeat.plan(stdout)?.to_string());
+    let outcome = repeat.run(stdout);
     let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
     exit::say(&report.to_string());
     outcome.map(|_| ())

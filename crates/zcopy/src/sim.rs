@@ -1,9 +1,10 @@
 //! A simulated kernel for unit tests, which injects faults that a real kernel produces rarely.
 //!
 //! [`kernel`] holds the kernel, [`objects`] the files, pipes and sockets behind its descriptors,
-//! [`script`] the injections, and [`interference`] the calls of other processes on the same
-//! objects. [`scenario`] describes random transfers, [`arbitrary`] generates them, and [`oracle`]
-//! checks their results. [`run`] is the harness that all unit tests share.
+//! [`script`] the injections, [`interference`] the calls of other processes on the same objects, and
+//! [`shared`] the lock around all of it. [`scenario`] describes random transfers, [`arbitrary`]
+//! generates them, and [`oracle`] checks their results. [`run`] is the harness that all unit tests
+//! share.
 
 #![allow(
     clippy::expect_used,
@@ -27,6 +28,7 @@ pub(crate) mod property;
 pub(crate) mod queue;
 pub(crate) mod run;
 pub(crate) mod script;
+pub(crate) mod shared;
 mod through_memory;
 
 mod tests;

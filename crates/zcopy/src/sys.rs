@@ -442,6 +442,10 @@ impl<Value, Owners> WithOwners<Value, Owners> {
 
 impl<'a> Lender<'a> {
     /// Returns the descriptor with the lifetime of the value.
+    #[allow(
+        clippy::unused_self,
+        reason = "a lender exists only while the value is made"
+    )]
     pub(crate) fn lend(&self, fd: BorrowedFd<'_>) -> BorrowedFd<'a> {
         // SAFETY: `fd` was borrowed from an owner that stands in the same `WithOwners` as the value
         // that receives the result, and is dropped after it. Until then the owner is neither

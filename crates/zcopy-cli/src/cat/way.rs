@@ -40,7 +40,7 @@ impl Way<'_> {
         let explains = self.explains;
         let outcome = match &mut self.carriage {
             Carriage::AsItIs(series) => {
-                let transfer = || series.transfer(&input).stable(self.is_stable);
+                let transfer = || series.transfer(input).stable(self.is_stable);
                 as_it_is(transfer, name, (input, self.stdout), explains)?
             }
             Carriage::Formatted(rewrite) => rewritten(rewrite, name, input, explains),
@@ -53,9 +53,9 @@ impl Way<'_> {
     /// something to write.
     pub(super) fn check(&self, name: &OsStr, input: BorrowedFd<'_>) -> Result<(), Trouble> {
         let planned = match &self.carriage {
-            Carriage::AsItIs(series) => series.transfer(&input).plan(),
-            Carriage::Formatted(rewrite) => rewrite.plan(&input),
-            Carriage::ByLine(rewrite) => rewrite.plan(&input),
+            Carriage::AsItIs(series) => series.transfer(input).plan(),
+            Carriage::Formatted(rewrite) => rewrite.plan(input),
+            Carriage::ByLine(rewrite) => rewrite.plan(input),
         };
         match planned {
             Err(error) if is_pair_refused(&error) => match &self.carriage {
@@ -141,9 +141,9 @@ fn rewritten<R: Filter>(
     explains: bool,
 ) -> zcopy::Result<()> {
     if explains {
-        explain(name, &rewrite.plan(&input)?);
+        explain(name, &rewrite.plan(input)?);
     }
-    told(rewrite.run(&input), name, explains)
+    told(rewrite.run(input), name, explains)
 }
 
 /// Explains what was done, if asked to, also by what failed.

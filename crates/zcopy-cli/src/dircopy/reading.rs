@@ -59,7 +59,7 @@ impl Reader<'_> {
     /// The error of the transfer.
     pub(super) fn run(
         &mut self,
-        transfer: Transfer<'_>,
+        transfer: Transfer<'_, impl AsFd, impl AsFd>,
         size: u64,
         counter: Option<&Count>,
     ) -> Result<(Report, Option<Contents>), zcopy::Error> {
@@ -73,9 +73,9 @@ impl Reader<'_> {
     /// As [`run`](Self::run), and calls `inspect` with the bytes.
     fn run_and_inspect(
         &mut self,
-        transfer: Transfer<'_>,
+        transfer: Transfer<'_, impl AsFd, impl AsFd>,
         size: u64,
-        mut inspect: impl FnMut(&[u8]),
+        mut inspect: impl FnMut(&[u8]) + Send,
     ) -> Result<(Report, Option<Contents>), zcopy::Error> {
         let mut flow = self.tap.begin(size);
         let transfer = transfer.inspect(|bytes| {
@@ -131,7 +131,7 @@ impl Reader<'_> {
 
     fn contents_of(
         &mut self,
-        transfer: Transfer<'_>,
+        transfer: Transfer<'_, impl AsFd, impl AsFd>,
         read_size: usize,
         size: u64,
         counter: Option<&Count>,

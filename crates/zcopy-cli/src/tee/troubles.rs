@@ -1,8 +1,8 @@
 //! What goes wrong on the way, said when it happens.
 
-use std::cell::Cell;
 use std::ffi::OsStr;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use rustix::io::Errno;
@@ -19,44 +19,44 @@ pub(super) struct Abandoned;
 /// What has been complained about.
 pub(super) struct Troubles {
     mode: Mode,
-    any: Cell<bool>,
+    any: AtomicBool,
     /// Whether standard output is going to refuse the first byte that comes.
-    stdout_is_mute: Cell<bool>,
+    stdout_is_mute: AtomicBool,
 }
 
 impl Troubles {
     pub(super) fn new(mode: Mode) -> Self {
         Self {
             mode,
-            any: Cell::new(false),
-            stdout_is_mute: Cell::new(false),
+            any: AtomicBool::new(false),
+            stdout_is_mute: AtomicBool::new(false),
         }
     }
 
     pub(super) fn any(&self) -> bool {
-        self.any.get()
+        self.any.load(Ordering::Relaxed)
     }
 
     /// Complains, and all goes on.
     pub(super) fn complain(&self, error: &anyhow::Error) {
-        self.any.set(true);
+        self.any.store(true, Ordering::Relaxed);
         exit::complain(error);
     }
 
     /// Has standard output complained about as soon as there is something to write, and not before: who
     /// has nothing to write never learns that it is closed.
     pub(super) fn expect_of_stdout(&self) {
-        self.stdout_is_mute.set(true);
+        self.stdout_is_mute.store(true, Ordering::Relaxed);
     }
 
     /// Whether it matters when the first byte comes.
     pub(super) fn expects_bytes(&self) -> bool {
-        self.stdout_is_mute.get()
+        self.stdout_is_mute.load(Ordering::Relaxed)
     }
 
     /// There is something to write.
     pub(super) fn bytes_have_come(&self) {
-        if self.stdout_is_mute.take() {
+        if self.stdout_is_mute.swap(false, Ordering::Relaxed) {
             let cause = io::Error::from(Errno::BADF);
             self.complain(&anyhow!(cause).context(quoted(STANDARD_OUTPUT.as_ref())));
         }

@@ -5,7 +5,6 @@
 //! call for 0 bytes, sleeps in a call although a tick was requested, waits for ever, waits although
 //! no call has returned `EAGAIN`, shrinks a pipe, or loops.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -14,6 +13,7 @@ use std::time::Duration;
 use super::interference::{EffectRecord, Interference};
 use super::objects::Object;
 use super::script::{Call, Injection, Script};
+use super::shared::Shared;
 use crate::side::Side;
 use crate::sys::{Errno, FdAt, OFlags, Result};
 
@@ -21,7 +21,7 @@ use crate::sys::{Errno, FdAt, OFlags, Result};
 /// that a test can inspect it afterwards.
 #[derive(Debug, Default)]
 pub(crate) struct SimKernel {
-    pub(crate) state: RefCell<State>,
+    pub(crate) state: Shared<State>,
 }
 
 /// The time at which the simulated clock starts.

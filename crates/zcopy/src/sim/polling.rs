@@ -42,6 +42,14 @@ impl Polled {
 }
 
 impl State {
+    /// Returns whether a sink is a socket with a time-out of its own. A transfer polls before each
+    /// call then, because the kernel starts the time-out anew in each call.
+    fn has_timed_sink(&self) -> bool {
+        let objects = self.sinks.iter().map(|fd| self.descriptor(*fd).object);
+        let mut timings = objects.filter_map(|object| self.objects[object].timing());
+        timings.any(|timing| timing.timeout.is_some())
+    }
+
     pub(crate) fn poll(
         &mut self,
         fds: &mut [PollFd<'_>],
@@ -56,6 +64,7 @@ impl State {
                 || was_told_to
                 || !self.may_sleep
                 || self.has_several_sinks
+                || self.has_timed_sink()
                 || timeout == Some(Duration::ZERO),
             "it waits, though nothing has blocked"
         );

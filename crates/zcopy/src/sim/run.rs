@@ -1,7 +1,7 @@
 //! Runs transfers and fan-outs in the simulated kernel, as `Transfer::run` does in the real one.
 
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use super::SimKernel;
 use crate::Transfer;
@@ -65,7 +65,7 @@ pub(crate) fn transfer_with(
     options: Options,
     callbacks: Callbacks<'_>,
 ) -> Result<Report, Error> {
-    let transfer = Transfer::new(source, sink).with_options(options);
+    let transfer = Transfer::new(source.as_fd(), sink.as_fd()).with_options(options);
     run(kernel, transfer, callbacks)
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn fan_out_with(
     callbacks
         .on_sink_error
         .get_or_insert_with(|| Box::new(|_| OnSinkError::Stop));
-    let mut transfer = Transfer::new(source, &sinks[0]).with_options(options);
+    let mut transfer = Transfer::new(source.as_fd(), sinks[0].as_fd()).with_options(options);
     for sink in &sinks[1..] {
         transfer = transfer.also_to(sink);
     }

@@ -65,7 +65,7 @@ impl<'fd> Series<'fd> {
 
     /// Returns a transfer of everything that `source` has into the sink of the series. It has all
     /// options of a [`Transfer`], and moves nothing until [`run`](Transfer::run).
-    pub fn transfer<'a, Source: AsFd>(&'a self, source: Source) -> Transfer<'a, Source> {
+    pub fn transfer<Source: AsFd>(&self, source: Source) -> Transfer<'_, Source> {
         let mut transfer = Transfer::new(source, self.sink);
         transfer.series_state = Some(&self.series_state);
         transfer

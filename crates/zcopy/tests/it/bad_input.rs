@@ -18,7 +18,12 @@ use crate::strategies::assert_served;
 /// Asserts that the transfer is refused on this side with this errno and a message that contains
 /// these words, and that the plan fails with the same message.
 #[track_caller]
-fn assert_refused(transfer: Transfer<'_>, side: Side, errno: Errno, words: &str) -> Error {
+fn assert_refused(
+    transfer: Transfer<'_, impl AsFd, impl AsFd>,
+    side: Side,
+    errno: Errno,
+    words: &str,
+) -> Error {
     let planned = transfer.plan().unwrap_err();
     let error = transfer.run().unwrap_err();
     assert_eq!(planned.to_string(), error.to_string());
@@ -36,7 +41,7 @@ fn assert_refused(transfer: Transfer<'_>, side: Side, errno: Errno, words: &str)
 }
 
 #[track_caller]
-fn assert_unsuitable(transfer: Transfer<'_>, strategy: Strategy) {
+fn assert_unsuitable(transfer: Transfer<'_, impl AsFd, impl AsFd>, strategy: Strategy) {
     let error = transfer.run().unwrap_err();
     assert!(error.is_unsuitable() && !error.is_refused(), "{error:#}");
     assert_eq!((error.side(), error.bytes()), (Side::Neither, 0));
@@ -240,8 +245,7 @@ fn an_impossible_strategy_is_unsuitable_and_moves_nothing() {
     let (_peer, socket) = tcp();
     let appending = appending(&sink);
     let assert_unsuitable_by = |source: &dyn AsFd, sink: &dyn AsFd, strategy| {
-        let (source, sink) = (source.as_fd(), sink.as_fd());
-        assert_unsuitable(Transfer::new(&source, &sink).strategy(strategy), strategy);
+        assert_unsuitable(Transfer::new(source, sink).strategy(strategy), strategy);
     };
     assert_unsuitable_by(&file, &sink, Strategy::Splice);
     assert_unsuitable_by(&reader, &sink, Strategy::Sendfile);

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use std::os::fd::AsFd;
 use zcopy::{Strategy, Transfer, Verdict};
 
 use crate::endpoints::{full, null, pipe};
@@ -97,23 +98,23 @@ fn the_plan_says_what_a_private_pipe_gains_for_each_pair() {
     let measured = |what: &str| format!("1 MiB at a time through a private pipe: measured {what}");
     for (transfer, expected) in [
         (
-            Transfer::new(&source, &sink),
+            Transfer::new(source.as_fd(), sink.as_fd()),
             measured("1.2 to 1.3 times the speed of read and write"),
         ),
         (
-            Transfer::new(&source, &writer),
+            Transfer::new(source.as_fd(), writer.as_fd()),
             measured("as fast as a direct splice, or faster"),
         ),
         (
-            Transfer::new(&source, &null),
+            Transfer::new(source.as_fd(), null.as_fd()),
             measured("1.2 times the speed of sendfile"),
         ),
         (
-            Transfer::new(&reader, &writer),
+            Transfer::new(reader.as_fd(), writer.as_fd()),
             measured("1.5 to 4 times the speed of read and write"),
         ),
         (
-            Transfer::new(&stream, &sink),
+            Transfer::new(stream.as_fd(), sink.as_fd()),
             "1 MiB at a time through a private pipe, without a copy through user space".to_owned(),
         ),
     ] {

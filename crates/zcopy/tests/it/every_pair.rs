@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use std::os::fd::AsFd;
 use zcopy::{Candidate, Ended, Strategy, Transfer};
 
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind};
@@ -200,7 +201,7 @@ fn assert_unsuitable(from: SourceKind, to: SinkKind, bytes: &[u8], strategy: Str
 }
 
 fn transfer<'a>(source: &'a Source, sink: &'a Sink) -> Transfer<'a> {
-    let transfer = Transfer::new(&source.fd, &sink.fd);
+    let transfer = Transfer::new(source.fd.as_fd(), sink.fd.as_fd());
     transfer.maybe_limit(source.limit)
 }
 

@@ -12,7 +12,7 @@ mod pipe_capacity;
 mod readers;
 mod sink_errors;
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::thread::JoinHandle;
 
 use rustix::io::ioctl_fionbio;
@@ -144,7 +144,7 @@ fn read_in_pieces(reader: &OwnedFd) -> Vec<u8> {
 /// A transfer from `source` to all of `sinks`.
 fn to_all<'a>(source: &'a OwnedFd, sinks: &[&'a OwnedFd]) -> Transfer<'a> {
     let (first, others) = sinks.split_first().unwrap();
-    let transfer = Transfer::new(source, *first);
+    let transfer = Transfer::new(source.as_fd(), (*first).as_fd());
     others
         .iter()
         .fold(transfer, |transfer, sink| transfer.also_to(*sink))

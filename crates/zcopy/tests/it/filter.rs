@@ -269,7 +269,7 @@ fn a_file_is_not_filtered_into_itself() {
         .run(&reader)
         .unwrap_err();
     assert!(error.is_refused());
-    let error = FilterTransfer::new(&reader, toggle).run(&reader.as_fd());
+    let error = FilterTransfer::new(&reader, toggle).run(reader.as_fd());
     assert_eq!(error.unwrap_err().raw_os_error(), Some(9), "EBADF");
 }
 

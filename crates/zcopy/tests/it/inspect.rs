@@ -30,12 +30,12 @@ fn inspect_does_not_see_bytes_that_did_not_arrive() {
     let source = crate::files::file(&bytes);
     let (reader, sink) = pipe();
     rustix::pipe::fcntl_setpipe_size(&sink, 1 << 20).unwrap();
-    let reader = std::cell::RefCell::new(Some(reader));
+    let mut reader = Some(reader);
     let mut seen = Vec::new();
     let transfer = Transfer::new(&source, &sink)
         .inspect(|bytes| seen.extend_from_slice(bytes))
         .observe(|_| {
-            reader.borrow_mut().take();
+            reader.take();
             std::ops::ControlFlow::Continue(())
         });
     let error = transfer.run().unwrap_err();

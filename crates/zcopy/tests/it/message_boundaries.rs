@@ -1,7 +1,7 @@
 //! Packets, kernel log records and messages: a short read loses the rest of one. No transfer makes
 //! such a read, whatever its rate or limit.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -67,7 +67,7 @@ fn transferred(
         _ => reopen(&sink, OFlags::WRONLY),
     };
     let mut n_inspected = 0;
-    let transfer = option(Transfer::new(source, &fd));
+    let transfer = option(Transfer::new(source.as_fd(), fd.as_fd()));
     let transfer = match setup {
         Setup::Planned | Setup::ToAppend => transfer,
         Setup::By(strategy) => transfer.strategy(strategy),

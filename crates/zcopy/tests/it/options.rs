@@ -1,5 +1,6 @@
 //! Options that a test sets in only some of its cases.
 
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use zcopy::{Repeat, Strategy, Transfer};
@@ -14,7 +15,7 @@ pub(crate) trait MaybeOptions: Sized {
 
 macro_rules! impl_maybe_options {
     ([$($ends:ident),*] $builder:ty) => {
-        impl<$($ends),*> MaybeOptions for $builder {
+        impl<$($ends: AsFd),*> MaybeOptions for $builder {
             fn maybe_strategy(self, strategy: Option<Strategy>) -> Self {
                 match strategy {
                     Some(strategy) => self.strategy(strategy),

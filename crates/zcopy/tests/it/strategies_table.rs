@@ -195,7 +195,7 @@ fn plan(
 ) -> Option<Plan> {
     let source = Source::new(from, &pattern(len))?;
     let sink = Sink::new(to)?;
-    let mut transfer = option(Transfer::new(&source.fd, &sink.fd));
+    let mut transfer = option(Transfer::new(source.fd.as_fd(), sink.fd.as_fd()));
     let has_size = matches!(from, S::Regular(_) | S::Memfd | S::SealedMemfd);
     if source.limit.is_some() || !has_size && len < LONG {
         transfer = transfer.limit(len as u64);

@@ -1,9 +1,39 @@
-//! The traits of reports and errors: `Debug`, `Send`, `Sync`, and the conversion to `io::Error`.
+//! The traits of transfers, reports and errors: `Debug`, `Send`, `Sync`, and the conversion to
+//! `io::Error`.
 
-use zcopy::{Strategy, Transfer};
+use std::fs::File;
+use std::net::TcpStream;
+use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+
+use zcopy::{Ended, Progressed, Session, Strategy, Transfer};
 
 use crate::endpoints::{full, pipe};
-use crate::files::write_all;
+use crate::files::{contents, file, write_all};
+
+/// Whether a type is `Send`. An inherent constant, which exists if the type is, hides that of the
+/// trait.
+macro_rules! is_send {
+    ($type:ty) => {{
+        #[allow(dead_code, reason = "the constant of `Ask` hides that of the trait")]
+        trait Otherwise {
+            const IS_SEND: bool = false;
+        }
+        impl<T: ?Sized> Otherwise for T {}
+
+        struct Ask<T: ?Sized>(std::marker::PhantomData<T>);
+
+        #[allow(dead_code, reason = "it does not exist for a type that is not `Send`")]
+        impl<T: ?Sized + Send> Ask<T> {
+            const IS_SEND: bool = true;
+        }
+
+        <Ask<$type>>::IS_SEND
+    }};
+}
 
 /// Errors keep their kind and their details when they are converted to `io::Error`.
 #[test]
@@ -39,7 +69,6 @@ fn debugging_prints_the_number_of_undelivered_bytes_and_not_the_bytes() {
     assert_eq!(error.into_report().into_undelivered(), [123; 321]);
 }
 
-/// A transfer borrows its descriptors and runs in one thread; its results can be sent.
 #[test]
 fn results_of_a_transfer_can_be_sent_to_another_thread() {
     fn assert_sendable<T: Send + Sync + 'static>() {}
@@ -47,4 +76,70 @@ fn results_of_a_transfer_can_be_sent_to_another_thread() {
     assert_sendable::<zcopy::Error>();
     assert_sendable::<zcopy::Plan>();
     assert_sendable::<zcopy::Progress>();
+    assert_sendable::<zcopy::Stop>();
+}
+
+#[test]
+fn a_transfer_that_owns_its_ends_can_be_sent_and_borrows_nothing() {
+    fn assert_sendable<T: Send + 'static>() {}
+    assert_sendable::<Transfer<'static, File, TcpStream>>();
+    assert_sendable::<Session<'static, File, TcpStream>>();
+}
+
+#[test]
+fn a_transfer_with_an_end_that_cannot_be_sent_cannot_be_sent() {
+    assert!(is_send!(Transfer<'static, File, OwnedFd>));
+    assert!(!is_send!(Transfer<'static, Rc<File>, OwnedFd>));
+    assert!(!is_send!(Transfer<'static, File, Rc<OwnedFd>>));
+    assert!(is_send!(Session<'static, File, OwnedFd>));
+    assert!(!is_send!(Session<'static, Rc<File>, OwnedFd>));
+    assert!(!is_send!(Session<'static, File, Rc<OwnedFd>>));
+}
+
+/// A function returns transfers that own their ends and what their callbacks use; a queue stores
+/// them, and another thread runs them.
+#[test]
+fn a_transfer_that_owns_its_ends_is_returned_queued_and_run_elsewhere() {
+    type Job = Transfer<'static, OwnedFd, Arc<File>>;
+
+    fn job(bytes: &[u8], sink: &Arc<File>, moved: &Arc<AtomicU64>) -> Job {
+        let (source, writer) = pipe();
+        assert!(write_all(&writer, bytes));
+        let moved = Arc::clone(moved);
+        Transfer::new(source, Arc::clone(sink)).observe(move |progress| {
+            moved.fetch_add(progress.bytes(), Ordering::Relaxed);
+            ControlFlow::Continue(())
+        })
+    }
+
+    let (sink, moved) = (Arc::new(file(b"")), Arc::default());
+    let (queue, jobs) = mpsc::channel();
+    let worker = std::thread::spawn(move || {
+        let reports = jobs.iter().map(|job: Job| job.run().unwrap());
+        reports.map(|report| report.bytes()).collect::<Vec<_>>()
+    });
+    for bytes in [&b"one "[..], b"two ", b"three"] {
+        queue.send(job(bytes, &sink, &moved)).unwrap();
+    }
+    drop(queue);
+    assert_eq!(worker.join().unwrap(), [4, 4, 5]);
+    assert_eq!(moved.load(Ordering::Relaxed), 13);
+    assert_eq!(contents(&sink), b"one two three");
+}
+
+/// A session holds the bytes in flight when it goes to another thread between two steps.
+#[test]
+fn a_session_continues_in_another_thread() {
+    let (source, writer) = pipe();
+    assert!(write_all(&writer, b"hello world"));
+    drop(writer);
+    let sink = Arc::new(file(b""));
+    let mut session = Transfer::new(source, Arc::clone(&sink)).start().unwrap();
+    assert_eq!(session.step(5).unwrap(), Progressed::Moved(5));
+    let other = std::thread::spawn(move || {
+        let ended = session.drive().unwrap();
+        (ended, session.finish().unwrap().bytes())
+    });
+    assert_eq!(other.join().unwrap(), (Ended::Eof, 11));
+    assert_eq!(contents(&sink), b"hello world");
 }

@@ -3,7 +3,7 @@
 //! `tcp_splice_read` returns 0 at the urgent mark, or `EAGAIN` in non-blocking mode, however many
 //! bytes are behind it.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -74,7 +74,12 @@ impl Mode {
     }
 
     /// Runs a transfer in this mode to the end of its source.
-    fn run(self, transfer: Transfer<'_>, strategy: Option<Strategy>, what: &str) -> Report {
+    fn run(
+        self,
+        transfer: Transfer<'_, impl AsFd, impl AsFd>,
+        strategy: Option<Strategy>,
+        what: &str,
+    ) -> Report {
         let report = transfer
             .maybe_strategy(strategy)
             .maybe_tick(self.tick)

@@ -42,7 +42,7 @@ fn repeat_watched(
     pattern: &[u8],
     sink: &OwnedFd,
     options: Options,
-    observe: impl FnMut(&Progress) -> ControlFlow<()>,
+    observe: impl FnMut(&Progress) -> ControlFlow<()> + Send,
 ) -> Result<Report, Error> {
     let mut repeat = Repeat::new(pattern).with_options(options);
     if options.observed {

@@ -1,7 +1,6 @@
 //! Whatever ends a transfer to several sinks, the bytes in the sinks, the bytes handed back and the
 //! rest of the source add up.
 
-use std::cell::{Cell, RefCell};
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -167,8 +166,8 @@ fn a_watched_reader_that_closes_ends_the_wait_for_its_sink() {
         for also in [Kind::Null, Kind::AppendedNull] {
             let source = Source::new(from, &bytes).unwrap();
             let (reader, sink) = pipe();
-            let reader = RefCell::new(Some(reader));
-            let n_waits = Cell::new(0);
+            let mut reader = Some(reader);
+            let mut n_waits = 0;
             let (kept, also) = (file(b""), TestSink::new(also).unwrap());
             let keeping = reopen(&kept, OFlags::WRONLY);
             let transfer = to_all(&source.fd, &[&keeping, &sink, also.fd()])
@@ -178,8 +177,8 @@ fn a_watched_reader_that_closes_ends_the_wait_for_its_sink() {
                 .tick(Duration::from_millis(1))
                 .observe(|progress| {
                     if progress.blocked() == Some(Side::Sink) {
-                        n_waits.set(n_waits.get() + 1);
-                        reader.borrow_mut().take();
+                        n_waits += 1;
+                        reader.take();
                     }
                     ControlFlow::Continue(())
                 });
@@ -193,7 +192,7 @@ fn a_watched_reader_that_closes_ends_the_wait_for_its_sink() {
                 (200_000, Ended::Eof),
                 "{what}"
             );
-            assert!(n_waits.get() > 0, "{what}");
+            assert!(n_waits > 0, "{what}");
             let kind = report.sinks()[1].error().map(|error| error.kind());
             assert_eq!(kind, Some(ErrorKind::BrokenPipe), "{what}");
             assert_same(&contents(&kept), &bytes, &what);
@@ -248,12 +247,12 @@ fn no_more_pipes_are_open_than_there_are_sinks() {
             });
             let nulls: Vec<_> = (0..n_sinks).map(|_| null()).collect();
             let before = open();
-            let most = Cell::new(0);
+            let mut most = 0;
             let transfer = to_all(&source, &nulls.iter().collect::<Vec<_>>());
             let report = transfer
                 .limit(LARGE as u64)
                 .observe(|_| {
-                    most.set(most.get().max(open()));
+                    most = most.max(open());
                     ControlFlow::Continue(())
                 })
                 .run()
@@ -266,9 +265,9 @@ fn no_more_pipes_are_open_than_there_are_sinks() {
             // Each sink but the one that consumes the bytes has a pipe, and one pipe holds the
             // bytes of the source.
             let allowed = before + 2 * n_sinks;
-            assert!(most.get() <= allowed, "{from}: {} of {allowed}", most.get());
+            assert!(most <= allowed, "{from}: {most} of {allowed}");
             if is_allowed(Strategy::Tee) {
-                assert!(most.get() > before, "{from}");
+                assert!(most > before, "{from}");
             }
             drop(feeder.map(std::thread::JoinHandle::join));
             drop(writer);

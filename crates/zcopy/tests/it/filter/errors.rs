@@ -58,11 +58,11 @@ fn the_next_source_is_filtered_after_one_that_fails() {
     let bad = File::open("/proc/self/mem").unwrap();
     let sink = file(b"");
     let mut filter = FilterTransfer::new(&sink, QuoteLines::default());
-    filter.run(&file(b"one\ntw")).unwrap();
+    filter.run(file(b"one\ntw")).unwrap();
     let error = filter.run(&bad).unwrap_err();
     assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
     assert_eq!(error.raw_os_error(), Some(Errno::IO.raw_os_error()));
-    filter.run(&file(b"o\n")).unwrap();
+    filter.run(file(b"o\n")).unwrap();
     filter.finish().unwrap();
     assert_eq!(contents(&sink), b"> one\n> two\n");
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -181,7 +181,7 @@ impl Case {
     }
 
     fn configure<'a>(&self, sinks: &'a [OwnedFd], source: &'a OwnedFd) -> Transfer<'a> {
-        let mut transfer = Transfer::new(source, &sinks[0]);
+        let mut transfer = Transfer::new(source.as_fd(), sinks[0].as_fd());
         for sink in &sinks[1..] {
             transfer = transfer.also_to(sink);
         }

@@ -1,6 +1,7 @@
 //! Random transfers from file to file.
 
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -235,7 +236,7 @@ impl Case {
         }
 
         let mut seen = Vec::new();
-        let transfer = self.configure(Transfer::new(&source, &sink));
+        let transfer = self.configure(Transfer::new(source.as_fd(), sink.as_fd()));
         let transfer = if self.is_inspected {
             transfer.inspect(|bytes| seen.extend_from_slice(bytes))
         } else {

@@ -2,6 +2,7 @@
 //! other readers.
 
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
@@ -149,7 +150,7 @@ fn share_messages(
             });
             loop {
                 let (sink, other) = (file(b""), file(b""));
-                let report = configure(Transfer::new(&source, &sink), &other)
+                let report = configure(Transfer::new(source.as_fd(), sink.as_fd()), &other)
                     .run()
                     .unwrap();
                 // Delivered and undelivered bytes make up whole messages again.

@@ -2,6 +2,7 @@
 //! bytes handed back and the bytes left in the pipe must be all bytes.
 
 use std::ops::ControlFlow;
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ fn assert_nothing_destroyed(
 ) -> zcopy::Result<u64> {
     let (source, bytes) = packets(lens);
     let sink = file(b"");
-    let outcome = configure(Transfer::new(&source, &sink)).run();
+    let outcome = configure(Transfer::new(source.as_fd(), sink.as_fd())).run();
     let delivered = contents(&sink);
     let (result, report) = match outcome {
         Ok(report) => (Ok(report.bytes()), report),

@@ -148,7 +148,7 @@ impl Actor {
     }
 }
 
-fn run(transfer: Transfer<'_>, strategy: Option<Strategy>) -> u64 {
+fn run(transfer: Transfer<'_, impl AsFd, impl AsFd>, strategy: Option<Strategy>) -> u64 {
     let transfer = transfer.maybe_strategy(strategy);
     transfer.run().unwrap().bytes()
 }

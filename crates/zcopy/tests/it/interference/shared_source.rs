@@ -1,7 +1,7 @@
 //! Transfers out of one open file that others read through the same cursor.
 
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Barrier;
 use std::thread;
@@ -122,7 +122,7 @@ impl Reader {
     }
 }
 
-fn run(transfer: Transfer<'_>, strategy: Option<Strategy>) -> u64 {
+fn run(transfer: Transfer<'_, impl AsFd, impl AsFd>, strategy: Option<Strategy>) -> u64 {
     let transfer = transfer.maybe_strategy(strategy);
     transfer.run().unwrap().bytes()
 }

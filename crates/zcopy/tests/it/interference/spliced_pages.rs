@@ -2,7 +2,7 @@
 //! there: `stable` copies these bytes.
 
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::thread;
 use std::time::Duration;
@@ -95,7 +95,7 @@ fn transfer<'a>(
     sink: &'a OwnedFd,
     other: &'a OwnedFd,
 ) -> Transfer<'a> {
-    let transfer = Transfer::new(source, sink);
+    let transfer = Transfer::new(source.as_fd(), sink.as_fd());
     match kind {
         Kind::Plain => transfer,
         Kind::Ticking => transfer.tick(Duration::from_secs(3600)),

@@ -3,7 +3,6 @@
 //! The unit tests show that `EINTR` is retried, with the simulated kernel: installing a signal
 //! handler needs `unsafe`.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -212,11 +211,11 @@ fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
                 let Some(sink) = Sink::new(to) else {
                     continue;
                 };
-                let ticks = Cell::new(0);
+                let mut ticks = 0;
                 let transfer = Transfer::new(&source, &sink.fd)
                     .tick(Duration::from_millis(1))
                     .observe(|progress| {
-                        ticks.set(ticks.get() + 1);
+                        ticks += 1;
                         assert_eq!(progress.bytes(), 0);
                         assert_ne!(progress.blocked(), None);
                         assert_ne!(progress.blocked(), Some(Side::Sink));
@@ -225,7 +224,7 @@ fn promise_5_break_while_the_source_is_idle_takes_one_tick() {
                     .maybe_strategy(strategy);
                 let report = transfer.run().unwrap();
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");
-                assert_eq!((report.bytes(), ticks.get()), (0, 1), "{what}");
+                assert_eq!((report.bytes(), ticks), (0, 1), "{what}");
                 // Calls that the filter refuses are not counted.
                 let attempts = report.attempts().iter();
                 let answered = attempts.filter(|attempt| is_allowed(attempt.strategy()));

@@ -1,6 +1,5 @@
 //! Promise 1: the bytes reported are the bytes that the sink accepted, also when a transfer fails.
 
-use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -65,16 +64,16 @@ fn promise_1_a_pipe_that_is_closed_after_any_step_is_counted_to_the_byte() {
                 let (reader, sink) = pipe();
                 // With this capacity each step fits, so that none waits.
                 rustix::pipe::fcntl_setpipe_size(&sink, 1 << 20).unwrap();
-                let arrived = RefCell::new(Vec::new());
-                let reader = RefCell::new((steps > 0).then_some(reader));
-                let n_steps = RefCell::new(0);
+                let mut arrived = Vec::new();
+                let mut reader = (steps > 0).then_some(reader);
+                let mut n_steps = 0;
                 let transfer = Transfer::new(&source.fd, &sink)
                     .observe(|progress| {
-                        drain_pipe(reader.borrow().as_ref(), &mut arrived.borrow_mut());
-                        assert_eq!(progress.bytes(), arrived.borrow().len() as u64);
-                        *n_steps.borrow_mut() += 1;
-                        if *n_steps.borrow() == steps {
-                            reader.borrow_mut().take();
+                        drain_pipe(reader.as_ref(), &mut arrived);
+                        assert_eq!(progress.bytes(), arrived.len() as u64);
+                        n_steps += 1;
+                        if n_steps == steps {
+                            reader.take();
                         }
                         ControlFlow::Continue(())
                     })
@@ -87,7 +86,7 @@ fn promise_1_a_pipe_that_is_closed_after_any_step_is_counted_to_the_byte() {
                 if let Some(strategy) = strategy {
                     assert_eq!(last.strategy(), strategy, "{what}");
                 }
-                assert_nothing_lost(&error, source, &arrived.borrow(), &bytes, &what);
+                assert_nothing_lost(&error, source, &arrived, &bytes, &what);
             }
         }
     }
@@ -171,11 +170,11 @@ fn promise_1_a_source_that_is_reset_is_counted_to_the_byte() {
         let (peer, source) = tcp();
         assert!(crate::files::write_all(&peer, &bytes));
         rustix::net::sockopt::set_socket_linger(&peer, Some(Duration::ZERO)).unwrap();
-        let peer = RefCell::new(Some(peer));
+        let mut peer = Some(peer);
         let sink = file(b"");
         let transfer = Transfer::new(&source, &sink)
             .observe(|_| {
-                peer.borrow_mut().take();
+                peer.take();
                 ControlFlow::Continue(())
             })
             .maybe_strategy(strategy);

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -108,8 +108,8 @@ fn assert_fails(side: Side, descriptors: std::ops::Range<usize>) {
                 let ((waiting, writer), log) = (pipe(), file(b""));
                 assert!(write_all(&writer, b"hello"));
                 let mut transfer = match side {
-                    Side::Source => Transfer::new(&inert, &log),
-                    _ => Transfer::new(&waiting, &inert),
+                    Side::Source => Transfer::new(inert.as_fd(), log.as_fd()),
+                    _ => Transfer::new(waiting.as_fd(), inert.as_fd()),
                 };
                 if to_two {
                     transfer = transfer.also_to(&other);
@@ -150,9 +150,9 @@ fn promise_5_a_socket_that_listens_fails_with_and_without_a_tick() {
         let outcome = without_waiting(&what, move || {
             let (here, there) = (file(b"hello"), file(b""));
             let transfer = if to_listener {
-                Transfer::new(&here, &listener)
+                Transfer::new(here.as_fd(), listener.as_fd())
             } else {
-                Transfer::new(&listener, &there)
+                Transfer::new(listener.as_fd(), there.as_fd())
             };
             transfer.maybe_tick(tick).run()
         });

@@ -4,7 +4,7 @@
 //! A writer may set `O_DIRECT` on its pipe from the start or after any number of bytes, and no
 //! other process sees it. `splice(2)` and `tee(2)` keep the flag of each packet.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -76,7 +76,10 @@ fn assert_stream(
     let (source, writer) = writer(&bytes, n_stream);
     let (pipes, readers): (Vec<_>, Vec<_>) = (0..n_pipes).map(|_| reader()).unzip();
     let more = pipes[1..].iter().chain(others);
-    let transfer = more.fold(Transfer::new(&source, &pipes[0]), Transfer::also_to);
+    let transfer = more.fold(
+        Transfer::new(source.as_fd(), pipes[0].as_fd()),
+        Transfer::also_to,
+    );
     let report = configure(transfer).run().unwrap();
     drop(pipes);
     writer.join().unwrap();

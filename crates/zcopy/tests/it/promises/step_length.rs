@@ -1,10 +1,10 @@
 //! Promise 6: no single call takes long, so that the observer is called, and can stop the transfer,
 //! promptly.
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::ops::ControlFlow;
 
+use std::os::fd::AsFd;
 use zcopy::{Ended, Strategy, Transfer};
 
 use crate::endpoints::{Source, SourceKind, null, pipe};
@@ -114,7 +114,11 @@ fn promise_6_no_step_between_files_moves_more_than_64_mib() {
 }
 
 /// Asserts that no step moves more than `most` bytes.
-fn assert_steps(transfer: Transfer<'_>, strategy: Option<Strategy>, most: u64) {
+fn assert_steps(
+    transfer: Transfer<'_, impl AsFd, impl AsFd>,
+    strategy: Option<Strategy>,
+    most: u64,
+) {
     let mut before = 0;
     let mut longest_step = 0;
     let observed = transfer.maybe_strategy(strategy).observe(|progress| {
@@ -155,12 +159,12 @@ fn promise_6_break_stops_after_the_step_with_everything_accounted_for() {
                 // The observer takes what a step brought; if it stops, the rest stays in the pipe.
                 let (reader, sink) = pipe();
                 rustix::pipe::fcntl_setpipe_size(&sink, 1 << 20).unwrap();
-                let arrived = RefCell::new(Vec::new());
-                let drain_pipe = || {
+                let mut arrived = Vec::new();
+                let mut drain_pipe = || {
                     let there = rustix::io::ioctl_fionread(&reader).unwrap();
                     let mut bytes = vec![0; usize::try_from(there).unwrap()];
                     rustix::io::read(&reader, &mut bytes).unwrap();
-                    arrived.borrow_mut().extend(bytes);
+                    arrived.extend(bytes);
                 };
                 let mut steps = 0;
                 let transfer = Transfer::new(&source.fd, &sink)
@@ -178,7 +182,6 @@ fn promise_6_break_stops_after_the_step_with_everything_accounted_for() {
                 assert_eq!(steps, stop_at, "{what}");
                 assert_eq!(report.ended(), Ended::Stopped, "{what}");
                 assert_served(&report, strategy, &what);
-                let arrived = arrived.into_inner();
                 assert_eq!(report.bytes(), arrived.len() as u64, "{what}");
                 if let Some(cursor) = source.cursor() {
                     assert_eq!(cursor, report.bytes(), "{what}");

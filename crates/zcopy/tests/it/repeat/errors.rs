@@ -29,7 +29,7 @@ fn an_empty_pattern_is_refused() {
 fn a_sink_that_cannot_be_written_to_is_refused() {
     for (path, errno) in [("/", Errno::ISDIR), ("/dev/zero", Errno::BADF)] {
         let error = Repeat::new("y\n")
-            .run(&File::open(path).unwrap())
+            .run(File::open(path).unwrap())
             .unwrap_err();
         assert!(error.is_refused());
         assert_eq!(error.side(), Side::Sink);

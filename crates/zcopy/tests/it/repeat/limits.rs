@@ -1,6 +1,5 @@
 //! The limits, rates and observers of a repetition.
 
-use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -24,20 +23,20 @@ fn break_while_the_sink_is_full_takes_one_tick() {
                 let what = format!("{len} bytes, {strategy:?}, {mode:?}");
                 let (reader, sink) = pipe();
                 rustix::fs::fcntl_setfl(&sink, mode).unwrap();
-                let ticks = Cell::new(0);
+                let mut ticks = 0;
                 let repeat = Repeat::new(&pattern)
                     .tick(Duration::from_millis(1))
                     .observe(|progress| match progress.blocked() {
                         None => ControlFlow::Continue(()),
                         Some(side) => {
                             assert_eq!(side, Side::Sink);
-                            ticks.set(ticks.get() + 1);
+                            ticks += 1;
                             ControlFlow::Break(())
                         }
                     })
                     .maybe_strategy(strategy);
                 let report = repeat.run(&sink).unwrap();
-                assert_eq!((report.ended(), ticks.get()), (Ended::Stopped, 1), "{what}");
+                assert_eq!((report.ended(), ticks), (Ended::Stopped, 1), "{what}");
                 assert!(report.bytes() > 0, "{what}");
                 drop(sink);
                 let arrived = read_to_end(&reader);

@@ -328,6 +328,7 @@ impl Checks<'_> {
             }
             Ended::Limit => prop_assert_eq!(Some(n), limit),
             Ended::Stopped => prop_assert!(self.seen.has_stopped, "the observer did not stop it"),
+            Ended::TimedOut => prop_assert!(false, "no time limit was set"),
             Ended::NoSink => prop_assert!(all_are_gone, "a sink is left"),
             Ended::Failed => {}
         }

@@ -1,6 +1,5 @@
 //! Sinks and sources that are not ready, ticks, signals and time-outs.
 
-use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -118,11 +117,11 @@ fn a_break_while_every_sink_is_full_takes_one_tick_and_says_so() {
         kernel.state.borrow_mut().may_sleep = false;
         let source = source(&kernel, is_stream, LONG);
         let sinks = slow_pipes(&kernel, 2, 1000, OFlags::empty());
-        let blocked = RefCell::new(Vec::new());
+        let mut blocked = Vec::new();
         let callbacks = Callbacks::observing(|progress| match progress.blocked() {
             None | Some(Side::Source) => ControlFlow::Continue(()),
             Some(side) => {
-                blocked.borrow_mut().push(side);
+                blocked.push(side);
                 ControlFlow::Break(())
             }
         });
@@ -135,7 +134,7 @@ fn a_break_while_every_sink_is_full_takes_one_tick_and_says_so() {
         };
         let report = fan_out_with(&kernel, (&source, &sinks), options, callbacks).unwrap();
         assert_eq!(report.ended(), Ended::Stopped);
-        assert_eq!(*blocked.borrow(), [Side::Sink], "{is_stream}, {strategy:?}");
+        assert_eq!(blocked, [Side::Sink], "{is_stream}, {strategy:?}");
         let took = kernel.elapsed();
         assert!(took < millis(20), "{took:?}");
     }

@@ -21,7 +21,7 @@ fn paced(
     (source, sink): (&OwnedFd, &OwnedFd),
     options: Options,
     rate_limiter: &RateLimiter,
-    observer: impl FnMut(&Progress) -> ControlFlow<()>,
+    observer: impl FnMut(&Progress) -> ControlFlow<()> + Send,
 ) -> Report {
     let transfer = Transfer::new(source, sink).with_options(options);
     let transfer = transfer.rate_limiter(rate_limiter).observe(observer);
@@ -73,7 +73,7 @@ fn a_tick_without_an_observer_makes_the_same_calls_as_with_one() {
             transfer = transfer.observe(go_on);
         }
         assert_eq!(transfer.run_with(&kernel).unwrap().bytes(), 500_000);
-        kernel.state.take().log
+        std::mem::take(&mut *kernel.state.borrow_mut()).log
     };
     assert_eq!(log(false), log(true));
 }

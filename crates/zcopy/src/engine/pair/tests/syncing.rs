@@ -1,6 +1,5 @@
 //! Accepted bytes are written to the disk before they are reported.
 
-use std::cell::RefCell;
 use std::ops::ControlFlow;
 
 use crate::options::{Options, Sparse, SyncData};
@@ -36,10 +35,9 @@ fn every_step_is_synced_before_its_bytes_are_reported() {
             strategy: Some(strategy),
             ..each_step()
         };
-        let observed = RefCell::new(Vec::new());
+        let mut observed = Vec::new();
         let observe = |progress: &crate::progress::Progress| {
             let n_synced = kernel.results(Call::SyncData).len();
-            let mut observed = observed.borrow_mut();
             if observed.last() != Some(&(progress.bytes(), n_synced)) {
                 observed.push((progress.bytes(), n_synced));
             }
@@ -48,7 +46,6 @@ fn every_step_is_synced_before_its_bytes_are_reported() {
         let ends = (&source, &sink);
         let report = transfer_with(&kernel, ends, options, Callbacks::observing(observe)).unwrap();
         assert_eq!(report.bytes(), LONG as u64);
-        let observed = observed.into_inner();
         for (step, (_, n_synced)) in observed.iter().enumerate() {
             assert_eq!(*n_synced, step + 1, "{strategy}: {observed:?}");
         }
