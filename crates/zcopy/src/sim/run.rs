@@ -1,5 +1,6 @@
 //! Runs transfers and fan-outs in the simulated kernel, as `Transfer::run` does in the real one.
 
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -9,6 +10,7 @@ use crate::copy_state::Inspector;
 use crate::error::Error;
 use crate::options::{OnSinkError, Options};
 use crate::progress::{Observer, Progress};
+use crate::rate::RateLimiter;
 use crate::report::{BadRange, Report, SinkReport};
 use crate::strategy::Strategy;
 use crate::sys::Errno;
@@ -58,7 +60,8 @@ pub(crate) fn transfer(
     transfer_with(kernel, ends, options, Callbacks::default())
 }
 
-/// Runs a transfer with callbacks.
+/// Runs a transfer with callbacks. With a rate limit, asserts that it has paid for each byte that
+/// has moved, and for no other.
 pub(crate) fn transfer_with(
     kernel: &SimKernel,
     (source, sink): (&OwnedFd, &OwnedFd),
@@ -66,7 +69,7 @@ pub(crate) fn transfer_with(
     callbacks: Callbacks<'_>,
 ) -> Result<Report, Error> {
     let transfer = Transfer::new(source.as_fd(), sink.as_fd()).with_options(options);
-    run(kernel, transfer, callbacks)
+    run(kernel, transfer, &options, callbacks)
 }
 
 /// Runs a fan-out that makes this decision after each failure of a sink.
@@ -100,14 +103,20 @@ pub(crate) fn fan_out_with(
     for sink in &sinks[1..] {
         transfer = transfer.also_to(sink);
     }
-    run(kernel, transfer, callbacks)
+    run(kernel, transfer, &options, callbacks)
 }
 
 fn run<'a>(
     kernel: &SimKernel,
     mut transfer: Transfer<'a>,
+    options: &Options,
     callbacks: Callbacks<'a>,
 ) -> Result<Report, Error> {
+    let rate = options.rate_limit.map(NonZeroU64::get);
+    let rate_limiter = rate.map(RateLimiter::new);
+    if let Some(rate_limiter) = &rate_limiter {
+        transfer = transfer.rate_limit(rate_limiter);
+    }
     if let Some(observe) = callbacks.observe {
         transfer = transfer.observe(observe);
     }
@@ -120,7 +129,19 @@ fn run<'a>(
     if let Some(on_sink_error) = callbacks.on_sink_error {
         transfer = transfer.on_sink_error_with(on_sink_error);
     }
-    transfer.run_with(kernel)
+    let outcome = transfer.run_with(kernel);
+    if let Some(rate_limiter) = rate_limiter {
+        let report = outcome.as_ref().unwrap_or_else(Error::report);
+        let attempts = report.attempts().iter();
+        let moved: u64 = attempts.map(|it| it.bytes - it.hole_bytes).sum();
+        let spent = rate_limiter.spent_in_all();
+        // A failure may take back zeros that were read, if they cannot become a hole at the end.
+        let has_several_sinks = kernel.state.borrow().has_several_sinks;
+        let may_take_back = outcome.is_err() && !has_several_sinks;
+        let is_exact = spent == moved || may_take_back && spent > moved;
+        assert!(is_exact, "{spent} paid for, {moved} moved: {report:?}");
+    }
+    outcome
 }
 
 /// Returns whether a transfer was refused before its first call.
