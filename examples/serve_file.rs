@@ -169,7 +169,7 @@ impl Server {
             .limit(body_len)
             .idle_timeout(IDLE_TIMEOUT);
         if let Some(limiter) = &self.limiter {
-            transfer = transfer.rate_limiter(limiter);
+            transfer = transfer.rate_limit(limiter);
         }
         let report = match transfer.run() {
             // Clients leave as they like, in the middle of a download, too.

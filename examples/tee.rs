@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{Write, stderr, stdin, stdout};
 use std::process::ExitCode;
 
-use zcopy::{OnSinkError, Transfer};
+use zcopy::{FanOut, OnSinkError};
 
 fn main() -> ExitCode {
     let mut failed = false;
@@ -22,20 +22,20 @@ fn main() -> ExitCode {
 
     // The names of the sinks, in the order of their indices.
     let mut sinks = vec!["standard output".to_owned()];
-    let mut transfer = Transfer::new(stdin(), stdout());
+    let mut fan_out = FanOut::new(stdin(), stdout());
     for name in names {
         let mut options = File::options();
         let options = options.create(true).write(true);
         let shown = name.display().to_string();
         match options.append(appends).truncate(!appends).open(&name) {
             Ok(file) => {
-                transfer = transfer.also_to(file);
+                fan_out = fan_out.also_to(file);
                 sinks.push(shown);
             }
             Err(error) => complain(&shown, &error),
         }
     }
-    let copied = transfer
+    let copied = fan_out
         // By default the first sink that fails ends the transfer.
         .on_sink_error_with(|sink| {
             if let Some(error) = sink.error() {

@@ -101,7 +101,7 @@ impl<'a, K: Kernel> Context<'a, K> {
     }
 
     /// Uses the caller's rate limiter, if there is one.
-    pub(crate) fn share_rate_limiter(&mut self, rate_limiter: Option<&'a RateLimiter>) {
+    pub(crate) fn share_rate_limiter(&mut self, rate_limiter: Option<RateLimiter>) {
         self.pacer.share_rate_limiter(&self.kernel, rate_limiter);
     }
 

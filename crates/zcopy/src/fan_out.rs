@@ -70,7 +70,7 @@ mod settings;
 ///   [`on_sink_error_with`](Self::on_sink_error_with), [`watch_readers`](Self::watch_readers).
 /// - Progress: [`observe`](Self::observe), [`tick`](Self::tick), [`inspect`](Self::inspect),
 ///   [`records`](Self::records).
-/// - Speed: [`rate_limit`](Self::rate_limit), [`rate_limiter`](Self::rate_limiter).
+/// - Speed: [`rate_limit`](Self::rate_limit).
 /// - The end: [`idle_timeout`](Self::idle_timeout), [`deadline`](Self::deadline),
 ///   [`stop_with`](Self::stop_with).
 /// - Files: [`cache`](Self::cache), [`sync_data`](Self::sync_data).
@@ -119,7 +119,7 @@ struct Rest<'a> {
     policy: SinkPolicy<'a>,
     options: Options,
     callbacks: Callbacks<'a>,
-    rate_limiter: Option<&'a RateLimiter>,
+    rate_limiter: Option<RateLimiter>,
     stop: Option<Stop>,
 }
 
@@ -346,11 +346,7 @@ impl<'a, Source> FanOut<'a, Source> {
     }
 
     /// Sets the rate limiter and the `Stop` of a transfer.
-    pub(crate) fn share(
-        mut self,
-        rate_limiter: Option<&'a RateLimiter>,
-        stop: Option<Stop>,
-    ) -> Self {
+    pub(crate) fn share(mut self, rate_limiter: Option<RateLimiter>, stop: Option<Stop>) -> Self {
         self.rest.rate_limiter = rate_limiter;
         self.rest.stop = stop;
         self

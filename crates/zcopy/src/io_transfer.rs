@@ -115,7 +115,7 @@ pub struct IoTransfer<'a, Source, Sink> {
 struct Settings<'a> {
     options: Options,
     callbacks: Callbacks<'a>,
-    rate_limiter: Option<&'a RateLimiter>,
+    rate_limiter: Option<RateLimiter>,
     stop: Option<Stop>,
 }
 

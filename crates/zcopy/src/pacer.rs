@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::options::Options;
 use crate::progress::{Observer, Progress};
-use crate::rate::RateLimiter;
+use crate::rate::{Account, RateLimiter};
 use crate::sys::Kernel;
 
 /// Calls the observer and asks the rate limiter. Reads the clock only for a tick or a rate limit.
@@ -16,13 +16,8 @@ pub(crate) struct Pacer<'a> {
     observed_at: Duration,
     /// Whether a signal has interrupted a wait since then.
     is_interrupted: bool,
-    rate_limiter: Option<Limiter<'a>>,
-}
-
-/// The rate limiter: of this transfer alone, or the caller's.
-enum Limiter<'a> {
-    Own(RateLimiter),
-    Shared(&'a RateLimiter),
+    /// The account at the rate limiter of this transfer alone, or at the caller's.
+    account: Option<Account>,
 }
 
 impl<'a> Pacer<'a> {
@@ -43,11 +38,9 @@ impl<'a> Pacer<'a> {
             tick: options.tick,
             observed_at: now,
             is_interrupted: false,
-            rate_limiter: options.rate_limit.map(|rate| {
-                let rate_limiter = RateLimiter::new(rate.get());
-                rate_limiter.begin(now);
-                Limiter::Own(rate_limiter)
-            }),
+            account: options
+                .rate_limit
+                .map(|rate| Account::open(RateLimiter::new(rate.get()), now)),
         }
     }
 
@@ -55,18 +48,10 @@ impl<'a> Pacer<'a> {
     pub(crate) fn share_rate_limiter<K: Kernel>(
         &mut self,
         kernel: &K,
-        rate_limiter: Option<&'a RateLimiter>,
+        rate_limiter: Option<RateLimiter>,
     ) {
         if let Some(rate_limiter) = rate_limiter {
-            rate_limiter.begin(kernel.now());
-            self.rate_limiter = Some(Limiter::Shared(rate_limiter));
-        }
-    }
-
-    fn rate_limiter(&self) -> Option<&RateLimiter> {
-        match self.rate_limiter.as_ref()? {
-            Limiter::Own(rate_limiter) => Some(rate_limiter),
-            Limiter::Shared(rate_limiter) => Some(rate_limiter),
+            self.account = Some(Account::open(rate_limiter, kernel.now()));
         }
     }
 
@@ -123,22 +108,35 @@ impl<'a> Pacer<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Returns how many of the `wanted` bytes the rate limit allows now.
+    /// Takes up to `wanted` bytes from the rate limit, and returns how many bytes may leave the
+    /// source now. Those that have left it and are `in_flight` have been taken before.
     ///
     /// # Errors
     ///
     /// How long to wait, if it allows none.
-    pub(crate) fn allow<K: Kernel>(&self, kernel: &K, wanted: u64) -> Result<u64, Duration> {
-        match self.rate_limiter() {
-            Some(rate_limiter) => Ok(wanted.min(rate_limiter.allow(kernel.now(), wanted)?)),
+    pub(crate) fn take<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        wanted: u64,
+        in_flight: u64,
+    ) -> Result<u64, Duration> {
+        match &mut self.account {
+            Some(account) => account.take(kernel.now(), wanted, in_flight),
             None => Ok(wanted),
         }
     }
 
-    /// Charges `n` bytes to the rate limiter.
-    pub(crate) fn spend(&self, n: u64) {
-        if let Some(rate_limiter) = self.rate_limiter() {
-            rate_limiter.spend(n);
+    /// Pays the rate limiter for `n` bytes that the sink has accepted.
+    pub(crate) fn spend(&mut self, n: u64) {
+        if let Some(account) = &mut self.account {
+            account.spend(n);
+        }
+    }
+
+    /// Gives back to the rate limiter what has been taken for bytes that have not left the source.
+    pub(crate) fn give_back(&mut self, in_flight: u64) {
+        if let Some(account) = &mut self.account {
+            account.give_back(in_flight);
         }
     }
 }

@@ -1,64 +1,104 @@
 //! A rate limit that several transfers share.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+mod account;
 mod token_bucket;
 
-pub(crate) use token_bucket::TokenBucket;
+pub(crate) use account::Account;
+use token_bucket::TokenBucket;
 
-/// A rate limit in bytes per second that several transfers share: one after another, or one inside
-/// the observer of another.
+/// The longest time that a transfer sleeps before it looks at a rate that others can change.
+const MAX_WAIT: Duration = Duration::from_millis(100);
+
+/// A limit of the bytes (or records) per second that several transfers move together, in one thread
+/// or in many. It can be changed while they run.
 ///
-/// With it, many small files are moved at the same rate as a large one: a transfer may use what the
-/// one before has left of its allowance, and the time between transfers counts. After a pause of
-/// any length at most a tenth of a second's worth is saved up. For a single transfer,
-/// [`Transfer::rate_limit`](crate::Transfer::rate_limit) is enough.
+/// Clones share one limit, as those of an [`Arc`] share one value. Choose it as the one cap of a
+/// server, for many small files that are to move at the rate of one large one, or for a rate that
+/// changes. For a fixed rate of a single transfer, pass a number to [`Transfer::rate_limit`].
 ///
-/// Transfers in several threads can use it by reference.
+/// The time between transfers counts. After a pause of any length the transfers move at most the
+/// bytes of a tenth of a second at once. A transfer that waits for its source or sink keeps its
+/// part of such a burst, and may move it later, so that two bursts can meet; over a longer time the
+/// rate is exact.
+///
+/// Transfers that the limit delays take turns, in the order in which they asked. So each gets the
+/// same part of the rate, unless its source, its sink or its caller is slower. A turn is at most
+/// the bytes of a fiftieth of a second; with many transfers, it is an equal part of the bytes of a
+/// tenth of a second, but not less than 1 KiB. A transfer that does not come back for its turn (a
+/// [`Session`] whose caller takes no step) delays no other.
+///
+/// A limiter counts either bytes ([`Transfer::rate_limit`]) or records
+/// ([`Transfer::record_rate_limit`]): use two for both.
 ///
 /// # Examples
 ///
+/// Three threads of a server, which together send as many bytes as the cap allows in a tenth of a
+/// second:
+///
 /// ```
+/// use std::fs::File;
 /// use std::time::{Duration, Instant};
 /// use zcopy::{RateLimiter, Transfer};
 ///
-/// let zeros = std::fs::File::open("/dev/zero")?;
-/// let sink = std::fs::File::create("/dev/null")?;
-/// let rate_limiter = RateLimiter::new(1_000_000);
+/// let rate_limiter = RateLimiter::new(3_000_000);
 /// let start = Instant::now();
-/// for _ in 0..100 {
-///     Transfer::new(&zeros, &sink).limit(1000).rate_limiter(&rate_limiter).run()?;
+/// let connections = [(); 3].map(|()| {
+///     let rate_limiter = rate_limiter.clone();
+///     std::thread::spawn(move || {
+///         let (file, peer) = (File::open("/dev/zero")?, File::create("/dev/null")?);
+///         Transfer::new(file, peer).limit(100_000).rate_limit(rate_limiter).run()
+///     })
+/// });
+/// for connection in connections {
+///     let report = connection.join().expect("the thread does not panic")?;
+///     assert_eq!(report.bytes(), 100_000);
 /// }
 /// assert!(start.elapsed() >= Duration::from_millis(95));
-/// # Ok::<(), std::io::Error>(())
+/// # Ok::<(), zcopy::Error>(())
 /// ```
-#[derive(Debug)]
+///
+/// [`Session`]: crate::Session
+/// [`Transfer::rate_limit`]: crate::Transfer::rate_limit
+/// [`Transfer::record_rate_limit`]: crate::Transfer::record_rate_limit
+#[derive(Clone, Debug)]
 pub struct RateLimiter {
-    bucket: Mutex<Bucket>,
+    bucket: Arc<Mutex<Bucket>>,
 }
 
+/// What the clones of a limiter share.
 #[derive(Debug)]
 struct Bucket {
     tokens: TokenBucket,
     /// Whether a transfer has begun. The bucket fills from then on.
     has_begun: bool,
+    /// How many transfers use the limiter.
+    n_accounts: u64,
+    /// The units that all transfers have paid for.
+    #[cfg(test)]
+    spent: u64,
 }
 
 impl RateLimiter {
-    /// Creates a rate limiter of this many bytes per second, at least 1. It allows nothing in
-    /// advance: its time begins with the first transfer that uses it.
+    /// Creates a rate limiter of this many bytes (or records) per second, at least 1. It allows
+    /// nothing in advance: its time begins with the first transfer that uses it.
     #[must_use]
-    pub fn new(bytes_per_second: u64) -> Self {
+    pub fn new(per_second: u64) -> Self {
+        let bucket = Bucket {
+            tokens: TokenBucket::new(per_second, Duration::ZERO),
+            has_begun: false,
+            n_accounts: 0,
+            #[cfg(test)]
+            spent: 0,
+        };
         Self {
-            bucket: Mutex::new(Bucket {
-                tokens: TokenBucket::new(bytes_per_second, Duration::ZERO),
-                has_begun: false,
-            }),
+            bucket: Arc::new(Mutex::new(bucket)),
         }
     }
 
-    /// Returns the rate in bytes per second.
+    /// Returns the rate in bytes (or records) per second.
     ///
     /// # Examples
     ///
@@ -70,131 +110,85 @@ impl RateLimiter {
         self.with(|bucket| bucket.tokens.rate())
     }
 
-    /// Changes the rate to this many bytes per second, at least 1. A running transfer uses the new
-    /// rate from its next step on, also for the time that has passed since its last step.
+    /// Changes the rate to this many bytes (or records) per second, at least 1. Any thread may
+    /// call it, and an observer.
+    ///
+    /// Running transfers use the new rate from their next steps on, also for the time that has
+    /// passed since the last step of any of them. A transfer that sleeps because of the old rate wakes within 100
+    /// ms. (One that runs by [`Session::step`](crate::Session::step) returns a
+    /// [time-out](crate::Interest::timeout) of at most 100 ms.)
     ///
     /// # Examples
     ///
     /// ```
-    /// use std::ops::ControlFlow;
     /// use zcopy::{RateLimiter, Transfer};
     ///
     /// let zeros = std::fs::File::open("/dev/zero")?;
     /// let sink = std::fs::File::create("/dev/null")?;
     /// // At this rate the transfer would take a day.
     /// let rate_limiter = RateLimiter::new(10);
-    /// let report = Transfer::new(&zeros, &sink)
-    ///     .limit(1_000_000)
-    ///     .rate_limiter(&rate_limiter)
-    ///     .observe(|_| {
-    ///         rate_limiter.set_rate(100_000_000);
-    ///         ControlFlow::Continue(())
-    ///     })
-    ///     .run()?;
+    /// let transfer = Transfer::new(zeros, sink).limit(1_000_000).rate_limit(&rate_limiter);
+    /// let copying = std::thread::spawn(|| transfer.run());
+    /// rate_limiter.set_rate(100_000_000);
+    /// let report = copying.join().expect("the thread does not panic")?;
     /// assert_eq!(report.bytes(), 1_000_000);
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn set_rate(&self, bytes_per_second: u64) {
-        self.with(|bucket| bucket.tokens.set_rate(bytes_per_second));
+    pub fn set_rate(&self, per_second: u64) {
+        self.with(|bucket| bucket.tokens.set_rate(per_second));
     }
 
-    /// Starts to fill the bucket at the time `now`, unless an earlier transfer has started it.
-    pub(crate) fn begin(&self, now: Duration) {
+    /// Bounds the time that a transfer sleeps before it asks again, if somebody else has a clone
+    /// and may change the rate meanwhile.
+    fn bound_wait(&self, wait: Duration) -> Duration {
+        if Arc::strong_count(&self.bucket) > 1 {
+            wait.min(MAX_WAIT)
+        } else {
+            wait
+        }
+    }
+
+    /// Returns the units that all transfers have paid for, and asserts that none of them is left
+    /// and that all has come back which they took and did not pay for.
+    #[cfg(test)]
+    pub(crate) fn spent_in_all(&self) -> u64 {
         self.with(|bucket| {
-            if !std::mem::replace(&mut bucket.has_begun, true) {
-                bucket.tokens = TokenBucket::new(bucket.tokens.rate(), now);
-            }
-        });
-    }
-
-    /// Returns how many bytes may be moved at the time `now`: see [`TokenBucket::allow`].
-    ///
-    /// # Errors
-    ///
-    /// Returns how long to wait.
-    pub(crate) fn allow(&self, now: Duration, wanted: u64) -> Result<u64, Duration> {
-        self.with(|bucket| bucket.tokens.allow(now, wanted))
-    }
-
-    /// Removes `n` bytes from the bucket: see [`TokenBucket::spend`].
-    pub(crate) fn spend(&self, n: u64) {
-        self.with(|bucket| bucket.tokens.spend(n));
+            assert_eq!((bucket.n_accounts, bucket.tokens.in_line()), (0, 0));
+            bucket.spent
+        })
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Bucket) -> T) -> T {
-        // No change of the bucket has a state between two that a panic could leave behind: each is
-        // a few assignments of numbers, so that the bucket of a poisoned lock is a valid one.
+        // A change assigns a few numbers, which are valid in any combination. So after a panic in a
+        // change, the others can go on with the bucket.
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut bucket)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Moves one file of `len` bytes and returns the time at its end plus `between`.
-    fn move_file(
-        rate_limiter: &RateLimiter,
-        mut now: Duration,
-        len: u64,
-        between: Duration,
-    ) -> Duration {
-        rate_limiter.begin(now);
-        let mut left = len;
-        while left > 0 {
-            match rate_limiter.allow(now, u64::MAX) {
-                Ok(allowed) => {
-                    let n = left.min(allowed);
-                    rate_limiter.spend(n);
-                    left -= n;
-                }
-                Err(wait) => now += wait,
-            }
-        }
-        now + between
-    }
-
-    #[test]
-    fn files_one_after_another_keep_one_rate_and_the_time_between_them_counts() {
-        const RATE: u64 = 1_000_000;
-        let start = Duration::from_secs(5000);
-        // Each transfer takes some time to begin and to end; together they still keep the rate.
-        for (len, between) in [(1, 0), (700, 300), (30_000, 20_000), (250_000, 50_000)] {
-            let rate_limiter = RateLimiter::new(RATE);
-            let n_files = 3_000_000 / len.max(100);
-            let mut now = start;
-            for _ in 0..n_files {
-                now = move_file(&rate_limiter, now, len, Duration::from_micros(between));
-            }
-            let passed = now.saturating_sub(start);
-            let ideal = Duration::from_micros(n_files * len);
-            // One quantum is a fiftieth of a second.
-            assert!(
-                passed.abs_diff(ideal) < Duration::from_millis(80),
-                "files of {len}: {passed:?} for {ideal:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_long_time_between_two_files_saves_up_no_more_than_a_burst() {
-        let rate_limiter = RateLimiter::new(1000);
-        let now = move_file(
-            &rate_limiter,
-            Duration::ZERO,
-            1000,
-            Duration::from_secs(3600),
-        );
-        rate_limiter.begin(now);
-        assert_eq!(rate_limiter.allow(now, u64::MAX), Ok(100));
-    }
-
-    #[test]
-    fn the_time_before_the_first_file_saves_up_nothing() {
-        let rate_limiter = RateLimiter::new(1000);
-        rate_limiter.begin(Duration::from_secs(3600));
-        let allowed = rate_limiter.allow(Duration::from_secs(3600), u64::MAX);
-        assert_eq!(allowed, Err(Duration::from_millis(20)));
+/// Creates a limiter of this many bytes (or records) per second, as [`RateLimiter::new`] does.
+impl From<u64> for RateLimiter {
+    fn from(per_second: u64) -> Self {
+        Self::new(per_second)
     }
 }
+
+/// Clones the limiter: both are one limit.
+impl From<&RateLimiter> for RateLimiter {
+    fn from(rate_limiter: &RateLimiter) -> Self {
+        rate_limiter.clone()
+    }
+}
+
+impl Bucket {
+    /// Starts to fill the bucket at the time `now`, unless an earlier transfer has started it.
+    fn begin(&mut self, now: Duration) {
+        if !self.has_begun {
+            self.has_begun = true;
+            self.tokens = TokenBucket::new(self.tokens.rate(), now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::options::RecordOptions;
-use crate::rate::TokenBucket;
+use crate::rate::{Account, RateLimiter};
 use crate::sys::Kernel;
 use count::{count, end_of_nth};
 
@@ -18,9 +18,9 @@ mod count;
 pub(crate) struct Records {
     delimiter: Option<u8>,
     limit: Option<u64>,
-    rate_limiter: Option<TokenBucket>,
-    /// Records that the rate limit allows and that have not gone to the sink yet.
-    granted: u64,
+    /// The account at the rate limiter of this transfer alone, or at the caller's. It holds the
+    /// records that the rate limit allows and that have not gone to the sink yet.
+    account: Option<Account>,
     /// Delimiters among the bytes that the sink has accepted.
     count: u64,
     /// How many bytes at the start of the buffer have been counted, and how many delimiters they
@@ -54,10 +54,21 @@ impl Records {
         Self {
             delimiter: options.delimiter(),
             limit: options.limit,
-            rate_limiter: options
+            account: options
                 .rate
-                .map(|rate| TokenBucket::new(rate.get(), kernel.now())),
+                .map(|rate| Account::open(RateLimiter::new(rate.get()), kernel.now())),
             ..Self::default()
+        }
+    }
+
+    /// Uses the caller's rate limiter, if there is one, instead of its own.
+    pub(crate) fn share_rate_limiter<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        rate_limiter: Option<RateLimiter>,
+    ) {
+        if let Some(rate_limiter) = rate_limiter {
+            self.account = Some(Account::open(rate_limiter, kernel.now()));
         }
     }
 
@@ -78,30 +89,24 @@ impl Records {
     /// Returns how long the rate limit delays the bytes in the buffer, or `None` if some of them
     /// may go now.
     pub(crate) fn pause<K: Kernel>(&mut self, kernel: &K, waiting: &[u8]) -> Option<Duration> {
-        self.rate_limiter?;
+        let allowed = self.account.as_ref()?.held();
         let wanted = self.count_waiting(waiting).min(self.records_left());
-        if wanted <= self.granted {
+        if wanted <= allowed {
             return None;
         }
-        match self.rate_limiter.as_mut()?.allow(kernel.now(), wanted) {
-            Ok(granted) => {
-                self.granted = granted;
-                None
-            }
-            Err(pause) => Some(pause),
-        }
+        self.account.as_mut()?.take(kernel.now(), wanted, 0).err()
     }
 
     /// Returns how many of the bytes in the buffer may go: all if the limit and the rate limit
     /// allow it, otherwise up to the end of a record. A message goes whole or not at all.
     pub(crate) fn admit(&mut self, waiting: &[u8], framing: Framing) -> Admission {
         let left = self.records_left();
-        let granted = self.rate_limiter.map_or(u64::MAX, |_| self.granted);
+        let allowed = self.account.as_ref().map_or(u64::MAX, Account::held);
         let Some(delimiter) = self.delimiter else {
             return Admission::Bytes(waiting.len());
         };
         // A record has at least one byte, so that the buffer cannot hold more records than bytes.
-        if left.min(granted) > waiting.len() as u64 {
+        if left.min(allowed) > waiting.len() as u64 {
             return Admission::Bytes(waiting.len());
         }
         let n = self.count_waiting(waiting);
@@ -109,15 +114,15 @@ impl Records {
         let is_within_limit = n < left || n == left && ends_in_record;
         if framing == Framing::Message {
             return match is_within_limit {
-                true if n > 0 && granted == 0 => Admission::Later,
+                true if n > 0 && allowed == 0 => Admission::Later,
                 true => Admission::Bytes(waiting.len()),
                 false => Admission::Never,
             };
         }
-        if is_within_limit && n <= granted {
+        if is_within_limit && n <= allowed {
             return Admission::Bytes(waiting.len());
         }
-        match left.min(granted) {
+        match left.min(allowed) {
             0 => Admission::Later,
             most => Admission::Bytes(end_of_nth(waiting, delimiter, most)),
         }
@@ -140,9 +145,8 @@ impl Records {
         let rest = |(len, all)| Some((usize::checked_sub(len, bytes.len())?, all - n));
         self.counted = self.counted.and_then(rest).filter(|(len, _)| *len > 0);
         self.count += n;
-        self.granted = self.granted.saturating_sub(n);
-        if let Some(rate_limiter) = &mut self.rate_limiter {
-            rate_limiter.spend(n);
+        if let Some(account) = &mut self.account {
+            account.spend(n);
         }
     }
 

@@ -1,5 +1,6 @@
 //! [`Relay`]: both directions between two sockets.
 
+use std::num::NonZeroU64;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -136,6 +137,43 @@ impl<A: AsFd, B: AsFd> Relay<A, B> {
         self
     }
 
+    /// Moves at most this many bytes per second in both directions together [default: no limit]: a
+    /// number, or a [`RateLimiter`] that other relays and transfers share.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use std::os::unix::net::UnixStream;
+    /// use std::time::{Duration, Instant};
+    /// use zcopy::Relay;
+    ///
+    /// let (mut client, front) = UnixStream::pair()?;
+    /// let (back, _server) = UnixStream::pair()?;
+    /// client.write_all(&[7; 10_000])?;
+    /// let start = Instant::now();
+    /// let mut session = Relay::new(&front, &back).rate_limit(100_000).start()?;
+    /// # use zcopy::RelayProgressed;
+    /// # let mut moved = 0;
+    /// # while moved < 10_000 {
+    /// #     match session.step(u64::MAX)? {
+    /// #         RelayProgressed::Moved { a_to_b, .. } => moved += a_to_b,
+    /// #         RelayProgressed::Blocked(interest) => {
+    /// #             std::thread::sleep(interest.timeout().expect("it waits for its rate"));
+    /// #         }
+    /// #         other => panic!("{other:?}"),
+    /// #     }
+    /// # }
+    /// assert!(start.elapsed() >= Duration::from_millis(90));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn rate_limit(mut self, limit: impl Into<RateLimiter>) -> Self {
+        let rate_limiter = limit.into();
+        self.options.rate_limit = NonZeroU64::new(rate_limiter.rate());
+        self.rate_limiter = Some(rate_limiter);
+        self
+    }
+
     /// Lets `stop` end the relay, from any thread, with [`Ended::Stopped`] [default: only its ends
     /// end it].
     ///
@@ -190,7 +228,7 @@ impl<A: AsFd, B: AsFd> Relay<A, B> {
         let (options, rate_limiter, stop) = (self.options, self.rate_limiter, self.stop);
         let parts = WithOwners::new((self.a, self.b), |(a, b), lender| {
             let (a, b) = (lender.lend(a.as_fd()), lender.lend(b.as_fd()));
-            Both::new(Linux, a, b, prepared, options, rate_limiter, stop)
+            Both::new(Linux, a, b, prepared, options, rate_limiter.as_ref(), stop)
         });
         Ok(RelaySession::new(parts))
     }

@@ -72,8 +72,7 @@ pub use series::Series;
 ///   [`source_offset`](Self::source_offset), [`sink_offset`](Self::sink_offset).
 /// - Progress: [`observe`](Self::observe), [`tick`](Self::tick), [`inspect`](Self::inspect),
 ///   [`records`](Self::records).
-/// - Speed: [`rate_limit`](Self::rate_limit), [`rate_limiter`](Self::rate_limiter),
-///   [`record_rate_limit`](Self::record_rate_limit).
+/// - Speed: [`rate_limit`](Self::rate_limit), [`record_rate_limit`](Self::record_rate_limit).
 /// - Files: [`reflink`](Self::reflink), [`sparse`](Self::sparse), [`cache`](Self::cache),
 ///   [`sync_data`](Self::sync_data), [`skip_errors`](Self::skip_errors),
 ///   [`on_skip`](Self::on_skip).
@@ -166,7 +165,8 @@ pub struct Transfer<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
     sink: Sink,
     options: Options,
     callbacks: Callbacks<'a>,
-    rate_limiter: Option<&'a RateLimiter>,
+    rate_limiter: Option<RateLimiter>,
+    record_rate_limiter: Option<RateLimiter>,
     stop: Option<Stop>,
     /// What is sent in front of the bytes of the source.
     prefix: Vec<u8>,
@@ -209,6 +209,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
             options: Options::default(),
             callbacks: Callbacks::default(),
             rate_limiter: None,
+            record_rate_limiter: None,
             stop: None,
             prefix: Vec::new(),
             series_state: None,
@@ -523,6 +524,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
             options: self.options,
             callbacks: self.callbacks,
             rate_limiter: self.rate_limiter,
+            record_rate_limiter: self.record_rate_limiter,
             stop: self.stop,
             prefix: self.prefix,
             series_state: self.series_state,
@@ -555,7 +557,8 @@ impl<'a> Transfer<'a> {
 struct Rest<'a> {
     options: Options,
     callbacks: Callbacks<'a>,
-    rate_limiter: Option<&'a RateLimiter>,
+    rate_limiter: Option<RateLimiter>,
+    record_rate_limiter: Option<RateLimiter>,
     stop: Option<Stop>,
     prefix: Vec<u8>,
     series_state: Option<&'a SeriesState>,
@@ -574,6 +577,7 @@ impl<'a> Rest<'a> {
         let sink = Endpoint::new(sink, to, self.options.sink_offset);
         let mut engine = PairEngine::new(kernel, source, sink, plan, self.options, self.callbacks);
         engine.context().share_rate_limiter(self.rate_limiter);
+        engine.share_record_rate_limiter(self.record_rate_limiter);
         engine.context().stop = self.stop;
         engine.prepend(&self.prefix);
         engine

@@ -239,8 +239,8 @@ impl<'a> Carrier<'a> {
             }
         }
         match (&self.pace, settings.counted) {
-            (Some(pace), Counted::Bytes) => transfer = transfer.rate_limiter(pace),
-            (Some(pace), Counted::Records(_)) => transfer = transfer.record_rate_limit(pace.rate()),
+            (Some(pace), Counted::Bytes) => transfer = transfer.rate_limit(pace),
+            (Some(pace), Counted::Records(_)) => transfer = transfer.record_rate_limit(pace),
             (None, _) => {}
         }
         if settings.reads_and_writes {

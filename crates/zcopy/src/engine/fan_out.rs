@@ -59,8 +59,6 @@ pub(crate) struct FanOutEngine<'a, K> {
     round_end: Option<u64>,
     /// The position where it must end at the latest.
     round_limit: u64,
-    /// The bytes that have been charged to the rate limiter.
-    charged: u64,
     /// Whether `give_lone_reader_a_pipe` has still to decide.
     may_add_pipe: bool,
     /// Whether the source may be a FIFO that no process has opened for writing, which does not poll
@@ -129,7 +127,6 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             round_start: 0,
             round_end: None,
             round_limit: 0,
-            charged: 0,
             may_add_pipe: storage != Storage::Buffer && from.kind == Kind::Pipe,
             may_lack_writer: from.kind == Kind::Pipe && from.nonblocking,
             waiting: None,
@@ -148,12 +145,13 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         if until_limit == 0 {
             return Ok(Some(Flow::Ended(Ended::Limit)));
         }
-        let wanted = until_limit.min(self.context.max_step);
-        let allowed = match self.context.pacer.allow(&self.context.kernel, wanted) {
-            Ok(allowed) => allowed.min(MAX_ROUND.max(self.backlog.state.private_pipe_size as u64)),
+        let max_round = MAX_ROUND.max(self.backlog.state.private_pipe_size as u64);
+        let wanted = until_limit.min(self.context.max_step).min(max_round);
+        // Nothing is in flight between two rounds.
+        let allowed = match self.context.pacer.take(&self.context.kernel, wanted, 0) {
+            Ok(allowed) => allowed,
             Err(time) => return Ok(Some(Flow::Wait(Wait::Time(time)))),
         };
-        // Nothing is in flight between two rounds.
         if self.backlog.storage == Storage::Pipe
             && self.backlog.state.source.cursor_was_moved()
             && self.context.options.strategy.is_none()
@@ -197,7 +195,8 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         }
     }
 
-    /// Credits the strategy in use with the bytes that every sink has accepted.
+    /// Credits the strategy in use with the bytes that every sink has accepted, and pays the rate
+    /// limiter for them.
     fn count(&mut self) {
         self.context.bytes = self.delivered();
         let attempts = self.context.attempts.iter();
@@ -206,11 +205,12 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         if n > 0 {
             let by = self.strategy();
             self.context.attempt(by).bytes += n;
+            self.context.pacer.spend(n);
         }
     }
 
-    /// Syncs what the sinks have accepted, drops its pages from the cache, charges the rate limiter
-    /// and calls the inspector.
+    /// Syncs what the sinks have accepted, drops its pages from the cache, gives back to the rate
+    /// limiter what this round does not need, and calls the inspector.
     fn process_accepted(&mut self) -> Result<(), RunError> {
         if let Some(drop_window) = &mut self.source_drop_window {
             drop_window.advance_read(&self.context.kernel, &self.backlog.state.source);
@@ -222,9 +222,9 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             }
         }
         self.count();
-        let delivered = self.context.bytes;
-        self.context.pacer.spend(delivered - self.charged);
-        self.charged = delivered;
+        let end = self.round_end.unwrap_or(self.round_limit);
+        let until_end = end.saturating_sub(self.context.bytes);
+        self.context.pacer.give_back(until_end);
         self.drop_delivered();
         Ok(())
     }

@@ -188,7 +188,9 @@ impl<'a, K: Kernel, End: CallersEnd> Engine<'a> for IoEngine<'a, K, End> {
         let mut max = until_limit;
         if self.state.needs_input() {
             // The rate limit has already allowed bytes in flight.
-            match self.context.pacer.allow(&self.context.kernel, until_limit) {
+            let in_flight = self.state.in_flight();
+            let Context { pacer, kernel, .. } = &mut self.context;
+            match pacer.take(kernel, until_limit, in_flight) {
                 Ok(allowed) => max = allowed,
                 Err(time) => {
                     self.has_waited = false;
@@ -203,7 +205,9 @@ impl<'a, K: Kernel, End: CallersEnd> Engine<'a> for IoEngine<'a, K, End> {
             return Ok(Flow::Wait(wait));
         }
         self.has_waited = false;
-        self.take_step(max, until_limit)
+        let flow = self.take_step(max, until_limit);
+        self.context.pacer.give_back(self.state.in_flight());
+        flow
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {

@@ -19,6 +19,7 @@ use crate::fd_info::Kind;
 use crate::options::{Options, Sparse, SyncData};
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
+use crate::rate::RateLimiter;
 use crate::records::Records;
 use crate::report::{Ended, Report, Undelivered};
 use crate::side::Side;
@@ -162,6 +163,12 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         };
         engine.context.poll_if_timed(&mut engine.state.sink);
         engine
+    }
+
+    /// Uses the caller's rate limiter of records, if there is one.
+    pub(crate) fn share_record_rate_limiter(&mut self, rate_limiter: Option<RateLimiter>) {
+        let kernel = &self.context.kernel;
+        self.state.records.share_rate_limiter(kernel, rate_limiter);
     }
 
     /// Continues where the fast path ended.
@@ -399,7 +406,9 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
             return Ok(Flow::Wait(wait));
         }
         self.has_waited = false;
-        self.take_step(max, until_limit)
+        let flow = self.take_step(max, until_limit);
+        self.context.pacer.give_back(self.state.in_flight());
+        flow
     }
 
     /// Fills the range that is reserved in the sink, before a transfer stops. A signal may have cut

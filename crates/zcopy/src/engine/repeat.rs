@@ -212,7 +212,11 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
         if until_limit == 0 {
             return Ok(Flow::Ended(Ended::Limit));
         }
-        let max = match self.context.pacer.allow(&self.context.kernel, until_limit) {
+        let max = match self
+            .context
+            .pacer
+            .take(&self.context.kernel, until_limit, 0)
+        {
             Ok(max) => max,
             Err(time) => {
                 self.has_waited = false;
@@ -230,7 +234,9 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
             return Ok(Flow::Wait(Wait::before_call()));
         }
         self.has_waited = false;
-        self.take_step(max, blocking)
+        let flow = self.take_step(max, blocking);
+        self.context.pacer.give_back(0);
+        flow
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {

@@ -89,7 +89,7 @@ impl<Source> FanOut<'_, Source> {
     /// let null = std::fs::File::create("/dev/null")?;
     /// let fan_out = || FanOut::new(&zeros, &null).also_to(&null).limit(1000);
     /// let report = fan_out().strategy(Strategy::Tee).run()?;
-    /// assert_eq!(report.strategy(), Strategy::Tee);
+    /// assert_eq!(report.strategy(), Some(Strategy::Tee));
     ///
     /// let error = fan_out().strategy(Strategy::Sendfile).run().unwrap_err();
     /// assert!(error.is_unsuitable(), "sendfile serves one sink only");
@@ -142,18 +142,11 @@ impl<Source> FanOut<'_, Source> {
 
 /// Speed and the end.
 impl<'a, Source> FanOut<'a, Source> {
-    /// Moves at most `bytes_per_second` bytes per second to each sink [default: no limit; 0 means
-    /// 1]. Like [`Transfer::rate_limit`].
-    pub fn rate_limit(mut self, bytes_per_second: u64) -> Self {
-        self.rest.options.rate_limit = NonZeroU64::new(bytes_per_second.max(1));
-        self.rest.rate_limiter = None;
-        self
-    }
-
-    /// Limits the rate of this fan-out and of all others with the same limiter to a common rate
-    /// [default: none]. Like [`Transfer::rate_limiter`]. A byte counts once, however many sinks
-    /// receive it.
-    pub fn rate_limiter(mut self, rate_limiter: &'a RateLimiter) -> Self {
+    /// Moves at most this many bytes per second to each sink [default: no limit; 0 means 1]: a
+    /// number, or a [`RateLimiter`]. Like [`Transfer::rate_limit`]. A byte counts once, however
+    /// many sinks receive it.
+    pub fn rate_limit(mut self, limit: impl Into<RateLimiter>) -> Self {
+        let rate_limiter = limit.into();
         self.rest.options.rate_limit = NonZeroU64::new(rate_limiter.rate());
         self.rest.rate_limiter = Some(rate_limiter);
         self

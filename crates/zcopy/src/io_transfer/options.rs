@@ -39,29 +39,7 @@ impl<'a, Source, Sink> IoTransfer<'a, Source, Sink> {
     /// Moves at most `bytes_per_second` bytes per second [default: no limit; 0 means 1], in bursts
     /// of at most a tenth of a second's bytes, as [`Transfer::rate_limit`].
     ///
-    /// Choose it for a fixed rate of one transfer, and [`rate_limiter`](Self::rate_limiter) for a
-    /// rate that several transfers share or that changes. The last call of the two takes effect.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::{Duration, Instant};
-    /// use zcopy::Transfer;
-    ///
-    /// let null = std::fs::File::create("/dev/null")?;
-    /// let start = Instant::now();
-    /// Transfer::from_reader(std::io::repeat(7), &null).limit(100_000).rate_limit(1_000_000).run()?;
-    /// assert!(start.elapsed() >= Duration::from_millis(95));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn rate_limit(mut self, bytes_per_second: u64) -> Self {
-        self.settings.options.rate_limit = NonZeroU64::new(bytes_per_second.max(1));
-        self.settings.rate_limiter = None;
-        self
-    }
-
-    /// Limits the rate of this transfer and of all others with the same limiter to a common rate
-    /// [default: none], as [`Transfer::rate_limiter`].
+    /// A [`RateLimiter`] limits all transfers that share it.
     ///
     /// # Examples
     ///
@@ -73,12 +51,14 @@ impl<'a, Source, Sink> IoTransfer<'a, Source, Sink> {
     /// let zeros = std::fs::File::open("/dev/zero")?;
     /// let limiter = RateLimiter::new(1_000_000);
     /// let start = Instant::now();
-    /// Transfer::from_reader(&[7; 50_000][..], &null).rate_limiter(&limiter).run()?;
-    /// Transfer::new(&zeros, &null).limit(50_000).rate_limiter(&limiter).run()?;
+    /// Transfer::from_reader(&[7; 50_000][..], &null).rate_limit(&limiter).run()?;
+    /// Transfer::new(&zeros, &null).limit(50_000).rate_limit(&limiter).run()?;
     /// assert!(start.elapsed() >= Duration::from_millis(95));
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn rate_limiter(mut self, rate_limiter: &'a RateLimiter) -> Self {
+    pub fn rate_limit(mut self, limit: impl Into<RateLimiter>) -> Self {
+        let rate_limiter = limit.into();
+        self.settings.options.rate_limit = NonZeroU64::new(rate_limiter.rate());
         self.settings.rate_limiter = Some(rate_limiter);
         self
     }

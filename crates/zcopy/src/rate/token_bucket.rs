@@ -1,26 +1,71 @@
-//! A token bucket that limits the rate of a transfer. The caller passes the time.
+//! A token bucket that limits the rate of one or several transfers. The caller passes the time.
+//!
+//! A transfer takes tokens before its step and pays with them for the units (bytes or records) that
+//! its sink accepts; what is left after the step goes back. So two transfers never move by the same
+//! tokens. A transfer that is refused while others use the bucket gets a place in line: its tokens
+//! are taken in advance, and are its own at the moment when the bucket has earned them. So nobody
+//! starves, and a transfer that never returns for its tokens delays nobody.
 
 use std::time::Duration;
 
-/// Allows `rate` bytes per second, with a burst of at most a tenth of a second's worth.
-#[derive(Clone, Copy, Debug)]
+/// Allows `rate` units per second, with a burst of at most a tenth of a second's worth.
+#[derive(Debug)]
 pub(crate) struct TokenBucket {
     rate: u64,
-    /// How many billionths of a byte may be moved now. Billionths lose nothing to rounding at low
-    /// rates. Negative after more bytes were spent than allowed.
+    /// How many billionths of a unit may be taken now. Billionths lose nothing to rounding at low
+    /// rates. Negative while transfers stand in line, and after more was spent than taken.
     tokens: i128,
+    /// The latest time that the bucket knows.
     last: Duration,
+    /// All billionths that the bucket has earned or got back, also those that were too many to
+    /// save. A place in line is due when this number reaches the place's.
+    earned: i128,
+    /// The billionths of all places in line.
+    in_line: i128,
+    /// How often all places in line were given up.
+    generation: u64,
+}
+
+/// The tokens of a bucket that one transfer has.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// What the transfer has taken, and not yet spent on units that its sink has accepted.
+    tokens: u64,
+    place: Option<Place>,
+}
+
+impl Held {
+    /// Returns how many units have been taken and not been spent.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.tokens
+    }
+}
+
+/// A place in line.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    tokens: u64,
+    /// The place is due when [`TokenBucket::earned`] has reached this.
+    due: i128,
+    generation: u64,
 }
 
 const BILLION: i128 = 1_000_000_000;
 
+/// The least that a transfer takes at once, however many use the bucket. It is most of a packet:
+/// shorter steps would cost more than the bytes that they move.
+const MIN_SHARE: u64 = 1024;
+
 impl TokenBucket {
-    /// Creates a bucket for `rate` bytes per second, empty at the time `now`.
+    /// Creates a bucket for `rate` units per second, empty at the time `now`.
     pub(crate) fn new(rate: u64, now: Duration) -> Self {
         Self {
             rate: rate.max(1),
             tokens: 0,
             last: now,
+            earned: 0,
+            in_line: 0,
+            generation: 0,
         }
     }
 
@@ -32,71 +77,185 @@ impl TokenBucket {
     /// the same time as before. At a higher rate it stays the same, and is paid off sooner.
     pub(crate) fn set_rate(&mut self, rate: u64) {
         let rate = rate.max(1);
-        if self.tokens < 0 && rate < self.rate {
-            let scaled = self.tokens.checked_mul(i128::from(rate));
-            self.tokens = scaled.map_or(0, |scaled| scaled / i128::from(self.rate));
+        if rate < self.rate {
+            // Places are as long as suits the old rate. The transfers get new ones.
+            self.tokens = self.tokens.saturating_add(self.in_line);
+            self.in_line = 0;
+            self.generation += 1;
+            if self.tokens < 0 {
+                let scaled = self.tokens.checked_mul(i128::from(rate));
+                self.tokens = scaled.map_or(0, |scaled| scaled / i128::from(self.rate));
+            }
         }
         self.rate = rate;
     }
 
-    /// Returns how many bytes may be moved at the time `now`, which is at least the quantum, or
-    /// `wanted` if that is less.
+    /// Takes up to `wanted` units at the time `now`, and at least the quantum or `wanted` if that
+    /// is less, for one of `n_holders` transfers. Returns how many units that have not left the
+    /// source the transfer may move now: tokens that it has kept since an earlier call count too.
+    ///
+    /// `in_flight` of its tokens belong to units that have left the source and that the sink has
+    /// not accepted.
     ///
     /// # Errors
     ///
-    /// Returns how long to wait until that many may be moved.
-    pub(crate) fn allow(&mut self, now: Duration, wanted: u64) -> Result<u64, Duration> {
+    /// Returns how long to wait until that many can be taken.
+    pub(crate) fn take(
+        &mut self,
+        held: &mut Held,
+        now: Duration,
+        wanted: u64,
+        in_flight: u64,
+        n_holders: u64,
+    ) -> Result<u64, Duration> {
+        self.fill(now);
+        let in_flight = in_flight.min(held.tokens);
+        if let Some(place) = self.valid_place(held) {
+            if self.earned < place.due {
+                return Err(self.time_to_earn(place.due.saturating_sub(self.earned)));
+            }
+            self.in_line -= billionths(place.tokens);
+            held.tokens += place.tokens;
+        }
+        held.place = None;
+        let free = held.tokens - in_flight;
+        self.bound(free);
+        let share = self.share(n_holders);
+        let quantum = self.quantum().min(share).min(wanted);
+        // The tokens that it has are its own, though others stand in line for more.
+        let has_turn = n_holders > 1 && free > 0;
+        let in_bucket = if has_turn {
+            self.tokens.max(0)
+        } else {
+            self.tokens
+        };
+        let available = billionths(free).saturating_add(in_bucket);
+        if has_turn || available >= billionths(quantum) {
+            let whole = u64::try_from(available / BILLION).unwrap_or(u64::MAX);
+            let taken = whole.min(share.max(free)).min(wanted);
+            self.tokens += billionths(free) - billionths(taken);
+            held.tokens = in_flight + taken;
+            return Ok(taken);
+        }
+        let missing = billionths(quantum) - available;
+        let wait = self.time_to_earn(missing);
+        if n_holders > 1 {
+            self.tokens -= billionths(quantum);
+            self.in_line += billionths(quantum);
+            held.place = Some(Place {
+                tokens: quantum,
+                due: self.earned.saturating_add(missing),
+                generation: self.generation,
+            });
+        }
+        Err(wait)
+    }
+
+    /// Pays for `n` units that the sink has accepted. More than were taken (a message moves whole)
+    /// become a debt that delays later units.
+    pub(crate) fn spend(&mut self, held: &mut Held, n: u64) {
+        self.bound(held.tokens);
+        let paid = held.tokens.min(n);
+        held.tokens -= paid;
+        self.tokens = self.tokens.saturating_sub(billionths(n - paid));
+    }
+
+    /// Gives back all tokens but those of `in_flight` units.
+    pub(crate) fn give_back(&mut self, held: &mut Held, in_flight: u64) {
+        let rest = billionths(held.tokens.saturating_sub(in_flight));
+        held.tokens = held.tokens.min(in_flight);
+        self.earned = self.earned.saturating_add(rest);
+        self.tokens = self.tokens.saturating_add(rest);
+        self.bound(0);
+    }
+
+    /// Gives back all tokens, and the place in line.
+    pub(crate) fn give_back_all(&mut self, held: &mut Held) {
+        if let Some(place) = self.valid_place(held) {
+            self.in_line -= billionths(place.tokens);
+            held.tokens += place.tokens;
+        }
+        held.place = None;
+        self.give_back(held, 0);
+    }
+
+    /// Adds what has been earned until `now`. Threads may pass times in another order than they
+    /// read them.
+    fn fill(&mut self, now: Duration) {
         let since = now.saturating_sub(self.last).as_nanos();
         let earned =
             i128::try_from(since.saturating_mul(u128::from(self.rate))).unwrap_or(i128::MAX);
-        self.last = now;
-        self.tokens = self
-            .tokens
-            .saturating_add(earned)
-            .min(i128::from(self.burst()) * BILLION);
-        let quantum = i128::from(self.quantum().min(wanted));
-        let whole = self.tokens / BILLION;
-        if whole >= quantum {
-            return Ok(u64::try_from(whole).unwrap_or(u64::MAX));
-        }
-        let missing = quantum * BILLION - self.tokens;
-        let nanos = missing.unsigned_abs().div_ceil(u128::from(self.rate));
-        Err(Duration::from_nanos(
-            u64::try_from(nanos).unwrap_or(u64::MAX),
-        ))
+        self.last = self.last.max(now);
+        self.earned = self.earned.saturating_add(earned);
+        let burst = billionths(self.burst());
+        self.tokens = self.tokens.saturating_add(earned).min(burst);
     }
 
-    /// Removes `n` bytes from the bucket. More than were allowed (a message moves whole) become a
-    /// debt that delays later bytes.
-    pub(crate) fn spend(&mut self, n: u64) {
-        self.tokens = self.tokens.saturating_sub(i128::from(n) * BILLION);
+    /// Discards tokens of the bucket that exceed a burst together with the `held` ones of a
+    /// transfer. The transfer may have taken these long ago and waited since; the bucket has earned
+    /// as many meanwhile, which would be a second burst.
+    fn bound(&mut self, held: u64) {
+        let room = self.burst().saturating_sub(held);
+        self.tokens = self.tokens.min(billionths(room));
     }
 
-    /// Returns the most bytes that can be saved up.
+    /// Returns the billionths of all places in line.
+    #[cfg(test)]
+    pub(super) fn in_line(&self) -> i128 {
+        self.in_line
+    }
+
+    fn valid_place(&self, held: &Held) -> Option<Place> {
+        let is_valid = |place: &Place| place.generation == self.generation;
+        held.place.filter(is_valid)
+    }
+
+    fn time_to_earn(&self, billionths: i128) -> Duration {
+        let nanos = billionths.unsigned_abs().div_ceil(u128::from(self.rate));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// Returns the most units that can be saved up.
     fn burst(&self) -> u64 {
         (self.rate / 10).max(1)
     }
 
-    /// Returns the fewest bytes that are worth a step: a fiftieth of a second's worth, but at most
+    /// Returns the fewest units that are worth a step: a fiftieth of a second's worth, but at most
     /// one buffer.
     fn quantum(&self) -> u64 {
         (self.rate / 50).clamp(1, 256 << 10)
     }
+
+    /// Returns the most units that one of `n_holders` transfers may take at once.
+    fn share(&self, n_holders: u64) -> u64 {
+        let even = self.burst() / n_holders.max(1);
+        even.max(self.quantum().min(MIN_SHARE))
+    }
+}
+
+fn billionths(units: u64) -> i128 {
+    i128::from(units) * BILLION
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Returns how many bytes the bucket allows within the time, with steps that take no time.
+    /// Takes for the only transfer of a bucket, whose bytes are never in flight.
+    fn take(bucket: &mut TokenBucket, held: &mut Held, now: Duration) -> Result<u64, Duration> {
+        bucket.take(held, now, u64::MAX, 0, 1)
+    }
+
+    /// Returns how many units the bucket allows within the time, with steps that take no time.
     fn moved_in(seconds: u64, rate: u64) -> u64 {
         let end = Duration::from_secs(seconds);
         let (mut now, mut moved) = (Duration::ZERO, 0);
-        let mut token_bucket = TokenBucket::new(rate, now);
+        let mut bucket = TokenBucket::new(rate, now);
+        let mut held = Held::default();
         while now <= end {
-            match token_bucket.allow(now, u64::MAX) {
+            match take(&mut bucket, &mut held, now) {
                 Ok(n) => {
-                    token_bucket.spend(n);
+                    bucket.spend(&mut held, n);
                     moved += n;
                 }
                 Err(wait) => now += wait,
@@ -120,52 +279,177 @@ mod tests {
 
     #[test]
     fn the_largest_rate_does_not_overflow() {
-        let mut token_bucket = TokenBucket::new(u64::MAX, Duration::ZERO);
-        assert_eq!(
-            token_bucket.allow(Duration::MAX, u64::MAX),
-            Ok(u64::MAX / 10)
-        );
+        for n_holders in [1, 2] {
+            let mut bucket = TokenBucket::new(u64::MAX, Duration::ZERO);
+            let mut held = Held::default();
+            for now in [Duration::ZERO, Duration::MAX, Duration::MAX] {
+                let taken = bucket.take(&mut held, now, u64::MAX, 0, n_holders);
+                assert_eq!(taken.is_ok(), now == Duration::MAX);
+            }
+            assert!(held.tokens >= u64::MAX / 20);
+            bucket.set_rate(1);
+            bucket.spend(&mut held, u64::MAX);
+            bucket.give_back_all(&mut held);
+        }
     }
 
     #[test]
     fn a_pause_earns_no_more_than_a_tenth_of_a_second() {
-        let mut token_bucket = TokenBucket::new(1000, Duration::ZERO);
-        assert_eq!(
-            token_bucket.allow(Duration::from_secs(3600), u64::MAX),
-            Ok(100)
-        );
+        let mut bucket = TokenBucket::new(1000, Duration::ZERO);
+        let hour = Duration::from_secs(3600);
+        assert_eq!(take(&mut bucket, &mut Held::default(), hour), Ok(100));
     }
 
     #[test]
     fn a_new_rate_holds_from_the_next_moment_on_in_both_directions() {
-        let mut token_bucket = TokenBucket::new(10, Duration::ZERO);
-        token_bucket.set_rate(1_000_000);
+        let mut bucket = TokenBucket::new(10, Duration::ZERO);
+        let mut held = Held::default();
+        bucket.set_rate(1_000_000);
         let now = Duration::from_millis(20);
-        assert_eq!(token_bucket.allow(now, u64::MAX), Ok(20_000));
+        assert_eq!(take(&mut bucket, &mut held, now), Ok(20_000));
+        bucket.give_back(&mut held, 0);
         // Tokens saved at the old rate are cut to a tenth of a second's worth of the new one.
-        token_bucket.set_rate(1000);
-        assert_eq!(token_bucket.allow(now, u64::MAX), Ok(100));
+        bucket.set_rate(1000);
+        assert_eq!(take(&mut bucket, &mut held, now), Ok(100));
     }
 
     #[test]
     fn a_new_rate_makes_no_debt_longer() {
         let second = Duration::from_secs(1);
         for (rate, wait) in [(1000, 10), (100, 10), (10_000, 1)] {
-            let mut token_bucket = TokenBucket::new(1000, Duration::ZERO);
-            token_bucket.spend(10_000);
-            token_bucket.set_rate(rate);
-            let left = token_bucket.allow(Duration::ZERO, 0);
+            let mut bucket = TokenBucket::new(1000, Duration::ZERO);
+            let mut held = Held::default();
+            bucket.spend(&mut held, 10_000);
+            bucket.set_rate(rate);
+            let left = bucket.take(&mut held, Duration::ZERO, 0, 0, 1);
             assert_eq!(left, Err(second * wait), "{rate} bytes/s");
         }
     }
 
     #[test]
+    fn a_lower_rate_makes_no_debt_of_a_step_that_has_begun() {
+        let mut bucket = TokenBucket::new(1_000_000, Duration::ZERO);
+        let mut held = Held::default();
+        let now = Duration::from_secs(1);
+        assert_eq!(take(&mut bucket, &mut held, now), Ok(100_000));
+        bucket.set_rate(1000);
+        bucket.spend(&mut held, 100_000);
+        let quantum = Duration::from_millis(20);
+        assert_eq!(take(&mut bucket, &mut held, now), Err(quantum));
+    }
+
+    #[test]
+    fn a_lower_rate_shortens_the_places_in_line() {
+        let mut bucket = TokenBucket::new(1 << 30, Duration::ZERO);
+        let mut held: [Held; 5] = Default::default();
+        for held in &mut held {
+            let taken = bucket.take(held, Duration::ZERO, u64::MAX, 0, 5);
+            assert!(taken.is_err());
+        }
+        bucket.set_rate(1000);
+        let turns = held.each_mut().map(|held| {
+            let taken = bucket.take(held, Duration::ZERO, u64::MAX, 0, 5);
+            taken.unwrap_err().as_millis()
+        });
+        assert_eq!(turns, [20, 40, 60, 80, 100]);
+    }
+
+    #[test]
     fn the_last_bytes_need_not_fill_a_quantum() {
-        let mut token_bucket = TokenBucket::new(1000, Duration::ZERO);
-        assert_eq!(token_bucket.allow(Duration::from_millis(1), 1), Ok(1));
+        let mut bucket = TokenBucket::new(1000, Duration::ZERO);
+        let mut held = Held::default();
+        let now = Duration::from_millis(1);
+        assert_eq!(bucket.take(&mut held, now, 1, 0, 1), Ok(1));
+        bucket.give_back(&mut held, 0);
+        let taken = bucket.take(&mut held, now, 100, 0, 1);
+        assert_eq!(taken, Err(Duration::from_millis(19)));
+    }
+
+    #[test]
+    fn two_transfers_never_take_the_same_tokens() {
+        let mut bucket = TokenBucket::new(1000, Duration::ZERO);
+        let now = Duration::from_secs(1);
+        let mut held: [Held; 3] = Default::default();
+        let taken = held
+            .each_mut()
+            .map(|held| bucket.take(held, now, u64::MAX, 0, 2).ok());
+        assert_eq!(taken, [Some(50), Some(50), None]);
+    }
+
+    #[test]
+    fn what_was_not_moved_goes_back() {
+        let mut bucket = TokenBucket::new(1000, Duration::ZERO);
+        let now = Duration::from_secs(1);
+        let (mut one, mut other) = (Held::default(), Held::default());
+        assert_eq!(bucket.take(&mut one, now, 50, 0, 2), Ok(50));
+        bucket.spend(&mut one, 10);
+        // Of 40 that did not arrive, 15 have left the source.
+        bucket.give_back(&mut one, 15);
+        assert_eq!(one.tokens(), 15);
+        assert_eq!(bucket.take(&mut other, now, u64::MAX, 0, 1), Ok(75));
+        bucket.give_back_all(&mut one);
+        bucket.spend(&mut other, 75);
         assert_eq!(
-            token_bucket.allow(Duration::from_millis(1), 100),
-            Err(Duration::from_millis(19))
+            bucket.take(&mut other, now, u64::MAX, 0, 1),
+            Err(Duration::from_millis(5))
         );
+    }
+
+    /// The bytes that wait for a complete block of a direct sink may be more than a burst.
+    #[test]
+    fn bytes_in_flight_do_not_keep_others_from_leaving_the_source() {
+        let mut bucket = TokenBucket::new(100, Duration::ZERO);
+        let mut held = Held::default();
+        let mut now = Duration::ZERO;
+        for in_flight in (0..100).step_by(2) {
+            let wait = bucket.take(&mut held, now, 2, in_flight, 1).unwrap_err();
+            now += wait;
+            assert_eq!(bucket.take(&mut held, now, 2, in_flight, 1), Ok(2));
+            bucket.give_back(&mut held, in_flight + 2);
+        }
+        assert_eq!((now, held.tokens()), (Duration::from_secs(1), 100));
+        // All are paid for, and delay nothing that follows.
+        bucket.spend(&mut held, 100);
+        let quantum = Duration::from_millis(20);
+        assert_eq!(take(&mut bucket, &mut held, now), Err(quantum));
+    }
+
+    #[test]
+    fn tokens_taken_before_a_long_wait_are_no_second_burst() {
+        let mut bucket = TokenBucket::new(1000, Duration::ZERO);
+        let mut now = Duration::from_secs(1);
+        let (mut idle, mut busy) = (Held::default(), Held::default());
+        assert_eq!(bucket.take(&mut idle, now, u64::MAX, 0, 2), Ok(50));
+        now += Duration::from_secs(1);
+        assert_eq!(bucket.take(&mut busy, now, 1, 0, 2), Ok(1));
+        bucket.give_back(&mut busy, 0);
+        bucket.spend(&mut idle, 50);
+        assert_eq!(bucket.take(&mut busy, now, u64::MAX, 0, 1), Ok(50));
+    }
+
+    #[test]
+    fn a_place_in_line_that_nobody_returns_for_delays_nobody_else() {
+        let mut bucket = TokenBucket::new(1000, Duration::ZERO);
+        let (mut gone, mut other) = (Held::default(), Held::default());
+        let ms = Duration::from_millis;
+        assert_eq!(bucket.take(&mut gone, ms(0), u64::MAX, 0, 2), Err(ms(20)));
+        assert_eq!(bucket.take(&mut other, ms(0), u64::MAX, 0, 2), Err(ms(40)));
+        assert_eq!(bucket.take(&mut other, ms(40), u64::MAX, 0, 2), Ok(20));
+        bucket.spend(&mut other, 20);
+        assert_eq!(bucket.take(&mut other, ms(40), u64::MAX, 0, 2), Err(ms(20)));
+        // The place stays, and those that come later get what it gives up.
+        bucket.give_back_all(&mut gone);
+        assert_eq!(bucket.take(&mut other, ms(40), u64::MAX, 0, 2), Ok(20));
+    }
+
+    #[test]
+    fn times_in_another_order_earn_nothing_twice() {
+        let mut bucket = TokenBucket::new(1000, Duration::ZERO);
+        let mut held = Held::default();
+        let ms = Duration::from_millis;
+        for now in [50, 10, 50, 20, 50] {
+            let _ = bucket.take(&mut held, ms(now), u64::MAX, 0, 1);
+        }
+        assert_eq!(held.tokens(), 50);
     }
 }

@@ -8,7 +8,7 @@ use super::interest::{EndInterest, RelayInterest, RelayProgressed};
 use crate::call_error::CallError;
 use crate::classify;
 use crate::endpoint::Endpoint;
-use crate::engine::{Callbacks, PairEngine};
+use crate::engine::{Callbacks, Engine, PairEngine};
 use crate::error::{Error, Result, RunError};
 use crate::fd_info::FdInfo;
 use crate::options::Options;
@@ -79,7 +79,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         b: BorrowedFd<'a>,
         prepared: PreparedBoth,
         options: Options,
-        rate_limiter: Option<RateLimiter>,
+        rate_limiter: Option<&RateLimiter>,
         stop: Option<Stop>,
     ) -> Self {
         let time_limits = TimeLimits::new(&kernel, &options);
@@ -93,8 +93,8 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             let source = Endpoint::new(source, from, None);
             let to = Endpoint::new(sink, to, None);
             let callbacks = Callbacks::default();
-            let engine = PairEngine::new(kernel, source, to, plan, options, callbacks);
-            let _ = &rate_limiter;
+            let mut engine = PairEngine::new(kernel, source, to, plan, options, callbacks);
+            engine.context().share_rate_limiter(rate_limiter.cloned());
             Direction::new(Steps::new(engine), sink)
         };
         Self {

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::fan_out::FanOut;
 use crate::options::{OnSinkError, Options};
 use crate::progress::{Observer, Progress};
+use crate::rate::RateLimiter;
 use crate::report::{BadRange, Report, SinkReport};
 use crate::session::Progressed;
 use crate::strategy::Strategy;
@@ -60,14 +61,19 @@ pub(crate) fn transfer(
     transfer_with(kernel, ends, options, Callbacks::default())
 }
 
-/// Runs a transfer with callbacks.
+/// Runs a transfer with callbacks. With a rate limit, asserts that it has paid for each byte that
+/// has moved, and for no other.
 pub(crate) fn transfer_with(
     kernel: &SimKernel,
     (source, sink): (&OwnedFd, &OwnedFd),
     options: Options,
     callbacks: Callbacks<'_>,
 ) -> Result<Report, Error> {
+    let (rate_limiter, kept) = own_rate_limiter(&options);
     let mut transfer = Transfer::new(source.as_fd(), sink.as_fd()).with_options(options);
+    if let Some(rate_limiter) = rate_limiter {
+        transfer = transfer.rate_limit(rate_limiter);
+    }
     if let Some(observe) = callbacks.observe {
         transfer = transfer.observe(observe);
     }
@@ -77,10 +83,13 @@ pub(crate) fn transfer_with(
     if let Some(on_skip) = callbacks.on_skip {
         transfer = transfer.on_skip(on_skip);
     }
-    if transfer.is_stepped() {
-        return run_in_steps(kernel, transfer);
-    }
-    transfer.run_with(kernel)
+    let outcome = if transfer.is_stepped() {
+        run_in_steps(kernel, transfer)
+    } else {
+        transfer.run_with(kernel)
+    };
+    check_paid(kernel, kept.as_ref(), &outcome);
+    outcome
 }
 
 /// Runs a fan-out that makes this decision after each failure of a sink.
@@ -105,8 +114,12 @@ pub(crate) fn fan_out_with(
     callbacks: Callbacks<'_>,
 ) -> Result<Report, Error> {
     kernel.state.borrow_mut().has_several_sinks = true;
+    let (rate_limiter, kept) = own_rate_limiter(&options);
     let fan_out = FanOut::new(source, &sinks[0]).with_options(options);
     let mut fan_out = sinks[1..].iter().fold(fan_out, FanOut::also_to);
+    if let Some(rate_limiter) = rate_limiter {
+        fan_out = fan_out.rate_limit(rate_limiter);
+    }
     if let Some(observe) = callbacks.observe {
         fan_out = fan_out.observe(observe);
     }
@@ -116,7 +129,35 @@ pub(crate) fn fan_out_with(
     if let Some(on_sink_error) = callbacks.on_sink_error {
         fan_out = fan_out.on_sink_error_with(on_sink_error);
     }
-    fan_out.run_with(kernel)
+    let outcome = fan_out.run_with(kernel);
+    check_paid(kernel, kept.as_ref(), &outcome);
+    outcome
+}
+
+/// Returns a limiter with the rate of the options, and a clone of it.
+fn own_rate_limiter(options: &Options) -> (Option<RateLimiter>, Option<RateLimiter>) {
+    let rate_limiter = options.rate_limit.map(|rate| RateLimiter::new(rate.get()));
+    (rate_limiter.clone(), rate_limiter)
+}
+
+/// Asserts that a transfer has paid for the bytes that it has moved.
+fn check_paid(
+    kernel: &SimKernel,
+    rate_limiter: Option<&RateLimiter>,
+    outcome: &Result<Report, Error>,
+) {
+    let Some(rate_limiter) = rate_limiter else {
+        return;
+    };
+    let report = outcome.as_ref().unwrap_or_else(Error::report);
+    let attempts = report.attempts().iter();
+    let moved: u64 = attempts.map(|it| it.bytes - it.hole_bytes).sum();
+    let spent = rate_limiter.spent_in_all();
+    // A failure may take back zeros that were read, if they cannot become a hole at the end.
+    let has_several_sinks = kernel.state.borrow().has_several_sinks;
+    let may_take_back = outcome.is_err() && !has_several_sinks;
+    let is_exact = spent == moved || may_take_back && spent > moved;
+    assert!(is_exact, "{spent} paid for, {moved} moved: {report:?}");
 }
 
 /// Takes the steps of a transfer, and waits between them, as the caller of a session does.

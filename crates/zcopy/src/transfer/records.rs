@@ -3,6 +3,7 @@
 use std::num::NonZeroU64;
 
 use super::Transfer;
+use crate::rate::RateLimiter;
 
 #[cfg(doc)]
 use crate::{Ended, Progress, Report, Strategy};
@@ -80,8 +81,10 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
         self
     }
 
-    /// Moves at most `records_per_second` records per second [default: no limit; 0 means 1], in
-    /// bursts of at most a tenth of a second's records, and of at least one.
+    /// Moves at most this many records per second [default: no limit; 0 means 1], in bursts of at
+    /// most a tenth of a second's records, and of at least one. A number limits this transfer
+    /// alone. A [`RateLimiter`] of records per second, by value or by reference, limits all
+    /// transfers that share it, and can be [changed](RateLimiter::set_rate) while they run.
     ///
     /// Records are lines, unless [`records`](Self::records) sets another delimiter. An incomplete
     /// record is not delayed. The transfer holds at most one buffer of bytes until their time
@@ -113,8 +116,10 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// assert!(start.elapsed() >= Duration::from_millis(95));
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn record_rate_limit(mut self, records_per_second: u64) -> Self {
-        self.options.records.rate = NonZeroU64::new(records_per_second.max(1));
+    pub fn record_rate_limit(mut self, limit: impl Into<RateLimiter>) -> Self {
+        let rate_limiter = limit.into();
+        self.options.records.rate = NonZeroU64::new(rate_limiter.rate());
+        self.record_rate_limiter = Some(rate_limiter);
         self
     }
 }

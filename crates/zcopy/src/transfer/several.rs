@@ -69,8 +69,9 @@ impl<'a, Source, Sink: AsFd + Send + 'a> From<Transfer<'a, Source, Sink>> for Fa
             callbacks,
             rate_limiter,
             stop,
-            // Its option is refused.
+            // Their options are refused.
             prefix: _,
+            record_rate_limiter: _,
             // It saves calls for small files that one sink receives.
             series_state: _,
         } = transfer;

@@ -1,9 +1,11 @@
-//! `RateLimiter`: a rate that several transfers share.
+//! `RateLimiter`: a rate that several transfers share, one after another or in several threads.
 
 use std::fs::File;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use zcopy::{RateLimiter, Reflink, Strategy, Transfer};
+use zcopy::{Ended, Progressed, RateLimiter, Reflink, Strategy, Transfer};
 
 use crate::endpoints::null;
 use crate::files::file_in;
@@ -20,7 +22,7 @@ fn transfers_one_after_another_take_no_less_than_their_bytes_divided_by_the_rate
     for index in 0..200 {
         let transfer = Transfer::new(&zeros, &one)
             .limit(1000)
-            .rate_limiter(&rate_limiter);
+            .rate_limit(&rate_limiter);
         let others = (index % 2 == 0).then_some(&other);
         assert_eq!(run_also_to(transfer, others).unwrap().bytes(), 1000);
     }
@@ -28,18 +30,18 @@ fn transfers_one_after_another_take_no_less_than_their_bytes_divided_by_the_rate
 }
 
 #[test]
-fn a_rate_limiter_and_a_rate_limit_replace_each_other() {
+fn a_limiter_and_a_number_replace_each_other() {
     let zeros = File::open("/dev/zero").unwrap();
     let sink = null();
     // At this rate alone the transfer would take eleven days.
     let slow = RateLimiter::new(1);
     let transfer = Transfer::new(&zeros, &sink)
         .limit(1_000_000)
-        .rate_limiter(&slow);
+        .rate_limit(&slow);
     transfer.rate_limit(1 << 30).run().unwrap();
     let fast = RateLimiter::new(1 << 30);
     let transfer = Transfer::new(&zeros, &sink).limit(1_000_000).rate_limit(1);
-    transfer.rate_limiter(&fast).run().unwrap();
+    transfer.rate_limit(&fast).run().unwrap();
 }
 
 #[test]
@@ -51,16 +53,105 @@ fn a_rate_limited_transfer_clones_nothing() {
     let sink = file_in(&dir, b"");
     let rate_limiter = RateLimiter::new(1 << 30);
     let plan = Transfer::new(&source, &sink)
-        .rate_limiter(&rate_limiter)
+        .rate_limit(&rate_limiter)
         .plan()
         .unwrap();
     assert_ne!(plan.strategy(), Strategy::Reflink);
     let always = Transfer::new(&source, &sink).reflink(Reflink::Always);
     assert!(
         always
-            .rate_limiter(&rate_limiter)
+            .rate_limit(&rate_limiter)
             .run()
             .unwrap_err()
             .is_unsuitable()
     );
+}
+
+/// Each thread goes on until all have moved their part, so that one that starved would never end.
+#[test]
+fn threads_keep_one_cap_and_each_of_them_moves() {
+    const RATE: u64 = 4_000_000;
+    const PART: u64 = 100_000;
+    let rate_limiter = RateLimiter::new(RATE);
+    let moved = [(); 6].map(|()| AtomicU64::new(0));
+    let start = Instant::now();
+    let reports = std::thread::scope(|scope| {
+        let threads = moved.each_ref().map(|own| {
+            let rate_limiter = &rate_limiter;
+            let all = &moved;
+            scope.spawn(move || {
+                let zeros = File::open("/dev/zero").unwrap();
+                let observe = |progress: &zcopy::Progress| {
+                    own.store(progress.bytes(), Ordering::Relaxed);
+                    let is_done = |it: &AtomicU64| it.load(Ordering::Relaxed) >= PART;
+                    if all.iter().all(is_done) {
+                        return ControlFlow::Break(());
+                    }
+                    ControlFlow::Continue(())
+                };
+                let transfer = Transfer::new(zeros, null()).rate_limit(rate_limiter);
+                transfer.observe(observe).run().unwrap()
+            })
+        });
+        threads.map(|thread| thread.join().unwrap())
+    });
+    let elapsed = start.elapsed();
+    for report in &reports {
+        assert_eq!(report.ended(), Ended::Stopped);
+        assert!(report.bytes() >= PART);
+    }
+    let total: u64 = reports.iter().map(zcopy::Report::bytes).sum();
+    // Nothing is allowed in advance: the first burst has to be earned as well.
+    let cap = elapsed.as_micros() * u128::from(RATE) / 1_000_000 + 1;
+    assert!(u128::from(total) <= cap, "{total} bytes in {elapsed:?}");
+}
+
+#[test]
+fn a_debt_at_a_low_rate_ends_when_another_thread_raises_it() {
+    let (source, sink) = (File::open("/dev/zero").unwrap(), null());
+    let rate_limiter = RateLimiter::new(1);
+    let transfer = Transfer::new(source, sink).limit(1_000_000);
+    // At this rate it would take eleven days.
+    let transfer = transfer.rate_limit(&rate_limiter);
+    let mut session = transfer.start().unwrap();
+    let Progressed::Blocked(interest) = session.step(u64::MAX).unwrap() else {
+        panic!("a limiter allows nothing in advance");
+    };
+    assert!(!interest.source() && !interest.sink());
+    assert!(interest.timeout().unwrap() <= Duration::from_millis(100));
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| session.drive().unwrap());
+        rate_limiter.set_rate(1 << 30);
+        assert_eq!(running.join().unwrap(), Ended::Limit);
+    });
+    assert_eq!(session.finish().unwrap().bytes(), 1_000_000);
+}
+
+/// The session has taken a place in line, and its caller takes no step.
+#[test]
+fn a_session_without_steps_delays_no_other() {
+    let rate_limiter = RateLimiter::new(1_000_000);
+    let transfer = || {
+        let zeros = File::open("/dev/zero").unwrap();
+        Transfer::new(zeros, null()).rate_limit(&rate_limiter)
+    };
+    let mut idle = transfer().start().unwrap();
+    let first = idle.step(u64::MAX).unwrap();
+    assert!(matches!(first, Progressed::Blocked(_)));
+    assert_eq!(transfer().limit(100_000).run().unwrap().bytes(), 100_000);
+    assert_eq!(idle.finish().unwrap().bytes(), 0);
+}
+
+#[test]
+fn inputs_one_after_another_keep_one_rate_of_lines() {
+    let lines = file_in(&std::env::temp_dir(), &b"line\n".repeat(25));
+    let sink = null();
+    let rate_limiter = RateLimiter::new(1000);
+    let start = Instant::now();
+    for _ in 0..8 {
+        let transfer = Transfer::new(&lines, &sink).source_offset(0);
+        let report = transfer.record_rate_limit(&rate_limiter).run().unwrap();
+        assert_eq!(report.records(), 25);
+    }
+    assert!(start.elapsed() >= Duration::from_millis(190));
 }

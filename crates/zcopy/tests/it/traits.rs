@@ -210,6 +210,12 @@ fn results_of_a_transfer_can_be_sent_to_another_thread() {
 }
 
 #[test]
+fn a_rate_limiter_is_shared_by_threads_through_its_clones() {
+    fn assert_shareable<T: Clone + Send + Sync + 'static>() {}
+    assert_shareable::<zcopy::RateLimiter>();
+}
+
+#[test]
 fn a_transfer_that_owns_its_ends_can_be_sent_and_borrows_nothing() {
     fn assert_sendable<T: Send + 'static>() {}
     assert_sendable::<Transfer<'static, File, TcpStream>>();

@@ -21,7 +21,8 @@ impl<K: Kernel> PairEngine<'_, K> {
     pub(super) fn allowance(&mut self, until_limit: u64) -> Result<u64, Duration> {
         let kernel = &self.context.kernel;
         if self.state.needs_input() {
-            return self.context.pacer.allow(kernel, until_limit);
+            let in_flight = self.state.in_flight();
+            return self.context.pacer.take(kernel, until_limit, in_flight);
         }
         let waiting = self.state.buffer.pending();
         let waiting = &waiting[..until_limit.min(waiting.len() as u64) as usize];

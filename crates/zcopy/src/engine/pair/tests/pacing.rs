@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::Transfer;
 use crate::options::Options;
 use crate::progress::Progress;
-use crate::rate::RateLimiter;
+use crate::rate::{Account, RateLimiter};
 use crate::report::{Ended, Report};
 use crate::sim::kernel::SimKernel;
 use crate::sim::objects::{Object, patterned};
@@ -26,7 +26,7 @@ fn paced(
     observer: impl FnMut(&Progress) -> ControlFlow<()> + Send,
 ) -> Report {
     let transfer = Transfer::new(source, sink).with_options(options);
-    let transfer = transfer.rate_limiter(rate_limiter).observe(observer);
+    let transfer = transfer.rate_limit(rate_limiter).observe(observer);
     transfer.run_with(kernel).unwrap()
 }
 
@@ -124,8 +124,8 @@ fn a_new_rate_ends_a_long_wait_at_the_next_tick() {
     };
     // The transfer waits also for the bytes it has moved ahead of the rate.
     let rate_limiter = RateLimiter::new(1);
-    rate_limiter.begin(kernel.state.borrow().clock);
-    rate_limiter.spend(1_000_000);
+    let now = kernel.state.borrow().clock;
+    Account::open(rate_limiter.clone(), now).spend(1_000_000);
     let mut n_ticks = 0;
     let report = paced(&kernel, (&source, &sink), options, &rate_limiter, |_| {
         n_ticks += 1;
@@ -164,4 +164,27 @@ fn a_slower_rate_holds_from_the_next_step_on() {
     );
     let (took, ideal) = (kernel.elapsed(), Duration::from_secs(4 + 10));
     assert!(took + Duration::from_millis(300) >= ideal, "{took:?}");
+}
+
+/// Nobody can change the rate of a transfer that has its own.
+#[test]
+fn a_transfer_sleeps_once_for_its_own_rate_and_looks_ten_times_a_second_at_that_of_others() {
+    for n_clones in [0, 1] {
+        let kernel = SimKernel::default();
+        kernel.state.borrow_mut().may_sleep = false;
+        let source = kernel.source(Object::file(b"a"), OFlags::empty());
+        let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
+        let rate_limiter = RateLimiter::new(1);
+        let clones = vec![rate_limiter.clone(); n_clones];
+        let now = kernel.state.borrow().clock;
+        Account::open(rate_limiter.clone(), now).spend(9);
+        let transfer = Transfer::new(&source, &sink).limit(1);
+        let report = transfer.rate_limit(rate_limiter).run_with(&kernel).unwrap();
+        assert_eq!(
+            (report.bytes(), kernel.elapsed()),
+            (1, Duration::from_secs(10))
+        );
+        let n_sleeps = kernel.state.borrow().n_sleeps;
+        assert_eq!(n_sleeps, if clones.is_empty() { 1 } else { 100 });
+    }
 }

@@ -1,0 +1,264 @@
+//! The rate of several transfers with one limiter, on simulated time.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+const RATE: u64 = 1_000_000;
+
+/// Moves one file of `len` bytes and returns the time at its end plus `between`.
+fn move_file(
+    rate_limiter: &RateLimiter,
+    mut now: Duration,
+    len: u64,
+    between: Duration,
+) -> Duration {
+    let mut account = Account::open(rate_limiter.clone(), now);
+    let mut left = len;
+    while left > 0 {
+        match account.take(now, left, 0) {
+            Ok(n) => {
+                account.spend(n);
+                left -= n;
+            }
+            Err(wait) => now += wait,
+        }
+    }
+    now + between
+}
+
+/// Returns what a new transfer may move at this time.
+fn allowed_at(rate_limiter: &RateLimiter, now: Duration) -> Result<u64, Duration> {
+    Account::open(rate_limiter.clone(), now).take(now, u64::MAX, 0)
+}
+
+#[test]
+fn files_one_after_another_keep_one_rate_and_the_time_between_them_counts() {
+    let start = Duration::from_secs(5000);
+    // Each transfer takes some time to begin and to end; together they still keep the rate.
+    for (len, between) in [(1, 0), (700, 300), (30_000, 20_000), (250_000, 50_000)] {
+        let rate_limiter = RateLimiter::new(RATE);
+        let n_files = 3_000_000 / len.max(100);
+        let mut now = start;
+        for _ in 0..n_files {
+            now = move_file(&rate_limiter, now, len, Duration::from_micros(between));
+        }
+        let passed = now.saturating_sub(start);
+        let ideal = Duration::from_micros(n_files * len);
+        // One quantum is a fiftieth of a second.
+        assert!(
+            passed.abs_diff(ideal) < Duration::from_millis(80),
+            "files of {len}: {passed:?} for {ideal:?}"
+        );
+    }
+}
+
+#[test]
+fn a_long_time_between_two_files_saves_up_no_more_than_a_burst() {
+    let rate_limiter = RateLimiter::new(1000);
+    let hour = Duration::from_secs(3600);
+    let now = move_file(&rate_limiter, Duration::ZERO, 1000, hour);
+    assert_eq!(allowed_at(&rate_limiter, now), Ok(100));
+    // What it took has gone back.
+    assert_eq!(allowed_at(&rate_limiter, now), Ok(100));
+}
+
+#[test]
+fn the_time_before_the_first_file_saves_up_nothing() {
+    let rate_limiter = RateLimiter::new(1000);
+    let allowed = allowed_at(&rate_limiter, Duration::from_secs(3600));
+    assert_eq!(allowed, Err(Duration::from_millis(20)));
+}
+
+#[test]
+fn clones_are_one_limit() {
+    let rate_limiter = RateLimiter::new(1000);
+    let clone = RateLimiter::from(&rate_limiter);
+    clone.set_rate(2000);
+    assert_eq!(rate_limiter.rate(), 2000);
+    assert_eq!(RateLimiter::from(0).rate(), 1);
+}
+
+#[test]
+fn a_long_wait_is_bounded_if_somebody_else_can_change_the_rate() {
+    for n_clones in [0, 1] {
+        let rate_limiter = RateLimiter::new(1);
+        let clones = vec![rate_limiter.clone(); n_clones];
+        let mut account = Account::open(rate_limiter, Duration::ZERO);
+        account.spend(1_000_000);
+        let wait = account.take(Duration::ZERO, u64::MAX, 0).unwrap_err();
+        let whole = Duration::from_secs(1_000_001);
+        let wanted = if n_clones == 0 { whole } else { MAX_WAIT };
+        assert_eq!(wait, wanted);
+        for clone in clones {
+            clone.set_rate(u64::MAX);
+            assert!(account.take(MAX_WAIT, u64::MAX, 0).is_ok());
+        }
+    }
+}
+
+/// One transfer of a simulation.
+struct Client {
+    account: Account,
+    /// The time of its step.
+    at: Duration,
+    moved: u64,
+    in_flight: u64,
+}
+
+/// Runs transfers until `end`, in the order of their times; those at the same time in the order of
+/// their numbers. `step` moves bytes, and returns how long that took.
+fn simulate(
+    clients: &mut [Client],
+    end: Duration,
+    mut step: impl FnMut(usize, &mut Client) -> Duration,
+) {
+    let mut due: BTreeSet<_> = (0..clients.len()).map(|it| (Duration::ZERO, it)).collect();
+    while let Some((now, index)) = due.pop_first().filter(|(now, _)| *now < end) {
+        let client = &mut clients[index];
+        client.at = now;
+        due.insert((now + step(index, client), index));
+    }
+}
+
+fn clients(rate_limiter: &RateLimiter, n: usize) -> Vec<Client> {
+    let client = |_| Client {
+        account: Account::open(rate_limiter.clone(), Duration::ZERO),
+        at: Duration::ZERO,
+        moved: 0,
+        in_flight: 0,
+    };
+    (0..n).map(client).collect()
+}
+
+/// Moves all that is allowed; returns when to try again.
+fn move_all(client: &mut Client, wanted: u64, step_time: Duration) -> Duration {
+    match client.account.take(client.at, wanted, 0) {
+        Ok(n) => {
+            client.account.spend(n);
+            client.account.give_back(0);
+            client.moved += n;
+            step_time
+        }
+        Err(wait) => wait,
+    }
+}
+
+/// At the same time, the same transfer always asks first.
+#[test]
+fn transfers_that_share_a_rate_get_the_same_part_of_it_and_together_all_of_it() {
+    for (n, rate) in [
+        (2, 1000),
+        (7, RATE),
+        (30, 50),
+        (200, RATE),
+        (200, 1 << 30),
+        (1000, 100 << 20),
+    ] {
+        for step_times in [[0, 0], [0, 300], [1000, 1]] {
+            let rate_limiter = RateLimiter::new(rate);
+            let mut clients = clients(&rate_limiter, n);
+            let seconds = 10;
+            simulate(&mut clients, Duration::from_secs(seconds), |index, it| {
+                let micros = step_times[index % 2];
+                move_all(it, u64::MAX, Duration::from_micros(micros))
+            });
+            let moved = || clients.iter().map(|client| client.moved);
+            let (least, most) = (moved().min().unwrap(), moved().max().unwrap());
+            let case = format!("{n} at {rate}, {step_times:?}: {least} to {most}");
+            // Some have had one turn more than others.
+            let quantum = (rate / 50).clamp(1, 256 << 10);
+            assert!(most - least <= most / 10 + quantum, "{case}");
+            assert!(least > 0, "{case}");
+            let (total, cap) = (moved().sum::<u64>(), rate * seconds);
+            assert!(total <= cap, "{case}: {total}");
+            assert!(total >= cap - cap / 50 - n as u64, "{case}: {total}");
+        }
+    }
+}
+
+#[test]
+fn a_transfer_that_wants_little_gets_it_beside_greedy_ones() {
+    let rate_limiter = RateLimiter::new(RATE);
+    let mut clients = clients(&rate_limiter, 10);
+    simulate(&mut clients, Duration::from_secs(10), |index, it| {
+        let wanted = if index == 9 { 100 } else { u64::MAX };
+        // It waits for a tenth of a second between two requests.
+        let step_time = Duration::from_millis(if index == 9 { 100 } else { 0 });
+        move_all(it, wanted, step_time)
+    });
+    // Each request waits for no more than one turn of each other.
+    let polite = clients[9].moved;
+    assert!(polite >= 100 * 10_000 / 200, "{polite}");
+}
+
+fn earned_in(time: Duration, rate: u64) -> u64 {
+    u64::try_from(time.as_nanos() * u128::from(rate) / 1_000_000_000).unwrap()
+}
+
+/// Steps that block, move a part, and leave bytes in flight; transfers that end; new rates.
+#[test]
+fn no_byte_is_paid_for_twice_or_never() {
+    for seed in 1..30 {
+        let mut state: u64 = seed;
+        let mut random = move |below: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % below
+        };
+        let changes_rate = seed % 2 == 0;
+        let rate_limiter = RateLimiter::new(RATE);
+        let mut clients = clients(&rate_limiter, 8);
+        let (mut cap, mut rate, mut changed_at) = (0, RATE, Duration::ZERO);
+        let mut moved_in_all = 0;
+        let end = Duration::from_secs(10);
+        simulate(&mut clients, end, |index, it| {
+            let now = it.at;
+            let earned = earned_in(now.saturating_sub(changed_at), rate);
+            if changes_rate && random(100) == 0 {
+                cap += earned;
+                changed_at = now;
+                rate = [RATE, RATE / 100, RATE * 10][random(3) as usize];
+                rate_limiter.set_rate(rate);
+                // It holds also for the time since a transfer last asked, for at most a burst.
+                cap += rate / 10;
+            }
+            if random(50) == 0 {
+                it.account = Account::open(rate_limiter.clone(), now);
+                it.in_flight = 0;
+            }
+            if it.in_flight == 0 || random(4) == 0 {
+                match it.account.take(now, 1 + random(40_000), it.in_flight) {
+                    // A call takes a part from the source, or blocks.
+                    Ok(n) => it.in_flight += random(n + 1),
+                    Err(wait) => return wait,
+                }
+            }
+            let moved = random(it.in_flight + 1);
+            it.account.spend(moved);
+            it.in_flight -= moved;
+            it.account.give_back(it.in_flight);
+            it.moved += moved;
+            moved_in_all += moved;
+            assert_eq!(it.account.held(), it.in_flight);
+            let earned = earned_in(now.saturating_sub(changed_at), rate);
+            assert!(moved_in_all <= cap + earned + 1, "{seed}: {now:?}");
+            // The last of them alone is slow.
+            Duration::from_micros(if index == 7 {
+                random(300_000)
+            } else {
+                random(100)
+            })
+        });
+        if !changes_rate {
+            let least = RATE * 10 - RATE * 10 / 20;
+            assert!(moved_in_all >= least, "{seed}: {moved_in_all}");
+        }
+        // All that they have not moved has gone back.
+        drop(clients);
+        let quantum = Duration::from_millis(20);
+        assert!(allowed_at(&rate_limiter, end + quantum).is_ok(), "{seed}");
+        assert_eq!(rate_limiter.spent_in_all(), moved_in_all);
+    }
+}
