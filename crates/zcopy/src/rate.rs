@@ -49,7 +49,8 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 ///     let rate_limiter = rate_limiter.clone();
 ///     std::thread::spawn(move || {
 ///         let (file, peer) = (File::open("/dev/zero")?, File::create("/dev/null")?);
-///         Transfer::new(file, peer).limit(100_000).rate_limit(rate_limiter).run()
+///         let transfer = Transfer::new(file, peer).limit(100_000).rate_limit(rate_limiter);
+///         transfer.run().map_err(std::io::Error::from)
 ///     })
 /// });
 /// for connection in connections {
@@ -57,7 +58,7 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 ///     assert_eq!(report.bytes(), 100_000);
 /// }
 /// assert!(start.elapsed() >= Duration::from_millis(95));
-/// # Ok::<(), zcopy::Error>(())
+/// # Ok::<(), std::io::Error>(())
 /// ```
 ///
 /// [`Session`]: crate::Session
