@@ -209,7 +209,7 @@ fn until_socket_time_out<K: Kernel>(context: &Context<'_, K>) -> Option<Duration
 /// The reason why a poll returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wakeup {
-    /// An endpoint, the caller's [`Stop`](crate::Stop) or the time-out.
+    /// An endpoint, the caller's [`Stop`] or the time-out.
     Poll,
     Signal,
 }

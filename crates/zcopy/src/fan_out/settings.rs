@@ -141,7 +141,7 @@ impl<Source> FanOut<'_, Source> {
 }
 
 /// Speed and the end.
-impl<'a, Source> FanOut<'a, Source> {
+impl<Source> FanOut<'_, Source> {
     /// Moves at most this many bytes per second to each sink [default: no limit; 0 means 1]: a
     /// number, or a [`RateLimiter`]. Like [`Transfer::rate_limit`]. A byte counts once, however
     /// many sinks receive it.

@@ -1,4 +1,4 @@
-//! The ends of an [`IoTransfer`](super::IoTransfer) that are no descriptors.
+//! The ends of an [`IoTransfer`] that are no descriptors.
 
 #[cfg(doc)]
 use crate::{IoTransfer, Transfer};

@@ -45,6 +45,6 @@ fn every_kind_of_transfer_reports_its_time() {
 #[test]
 fn a_refused_transfer_takes_no_time() {
     let directory = File::open("/").unwrap();
-    let error = zcopy::copy(&directory, &null()).unwrap_err();
+    let error = zcopy::copy(&directory, null()).unwrap_err();
     assert!(error.report().elapsed().is_zero());
 }

@@ -94,7 +94,7 @@ fn a_deadline_ends_a_transfer_that_waits_one_that_moves_and_one_that_sleeps_for_
     let zeros = std::fs::File::open("/dev/zero").unwrap();
     let null = null();
     for transfer in [
-        Transfer::new(OwnedFd::from(reader), &null),
+        Transfer::new(reader, &null),
         Transfer::new(zeros.try_clone().unwrap().into(), &null),
         Transfer::new(zeros.into(), &null).rate_limit(1),
     ] {

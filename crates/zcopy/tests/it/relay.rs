@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
@@ -247,7 +246,7 @@ fn a_relay_holds_a_pipe_only_while_bytes_come_in_bulk() {
     }
     assert_eq!(n_pipes(), before, "short messages");
     for _ in 0..10 {
-        client.write_all(&[1; 200_000]).unwrap();
+        client.write_all(&vec![1; 200_000]).unwrap();
         step(200_000);
         server.read_exact(&mut room).unwrap();
     }
@@ -263,7 +262,7 @@ fn pairs_of_other_sockets_are_relayed_as_well() {
     let (client, front) = unix(SocketType::STREAM);
     let (back, server) = tcp();
     let (mut client, mut server) = (UnixStream::from(client), TcpStream::from(server));
-    let relay = thread::spawn(|| Relay::new(OwnedFd::from(front), OwnedFd::from(back)).run());
+    let relay = thread::spawn(|| Relay::new(front, back).run());
     client.write_all(b"hello").unwrap();
     client.shutdown(Shutdown::Write).unwrap();
     let mut found = String::new();

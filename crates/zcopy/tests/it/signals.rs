@@ -13,6 +13,9 @@ use crate::files::{file, pattern};
 use crate::refused::allowed;
 use crate::skip::has_program;
 
+/// Opens a reader and a sink.
+type Open = fn() -> (OwnedFd, OwnedFd);
+
 /// `strace` shows the signal even where it is ignored, as in a Rust program.
 #[test]
 fn a_reader_that_has_gone_raises_the_signal_whatever_the_strategy() {
@@ -22,7 +25,7 @@ fn a_reader_that_has_gone_raises_the_signal_whatever_the_strategy() {
         Strategy::SplicePipe,
         Strategy::Buffered,
     ]);
-    let sinks: [(&str, fn() -> (OwnedFd, OwnedFd)); 3] = [
+    let sinks: [(&str, Open); 3] = [
         ("pipe", pipe),
         ("unix", || unix(SocketType::STREAM)),
         ("tcp", tcp),

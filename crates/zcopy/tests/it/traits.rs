@@ -44,7 +44,7 @@ macro_rules! is_send {
 fn full_disk_error() -> zcopy::Error {
     let (source, writer) = pipe();
     assert!(write_all(&writer, b"hello"));
-    zcopy::copy(&source, &full()).unwrap_err()
+    zcopy::copy(&source, full()).unwrap_err()
 }
 
 /// Errors keep their kind and their details when they are converted to `io::Error`.
@@ -121,7 +121,7 @@ fn the_time_out_of_a_socket_is_told_from_a_peer_that_has_gone() {
     source
         .set_read_timeout(Some(Duration::from_millis(1)))
         .unwrap();
-    let error = zcopy::copy(&source, &null()).unwrap_err();
+    let error = zcopy::copy(&source, null()).unwrap_err();
     assert!(
         error.is_timed_out() && !error.is_disconnected(),
         "{error:#}"

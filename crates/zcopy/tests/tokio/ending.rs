@@ -42,11 +42,11 @@ fn a_deadline_ends_a_transfer_that_waits_and_one_that_never_does() {
 fn a_stop_from_another_thread_wakes_the_task() {
     let (_client, source) = tcp_pair();
     let stop = Stop::new().unwrap();
-    let (began, begun) = std::sync::mpsc::channel();
+    let (begin, started) = std::sync::mpsc::channel();
     let stopping = std::thread::spawn({
         let stop = stop.clone();
         move || {
-            begun.recv().unwrap();
+            started.recv().unwrap();
             stop.stop();
         }
     });
@@ -56,7 +56,7 @@ fn a_stop_from_another_thread_wakes_the_task() {
         let mut session = transfer.start().unwrap();
         let driven = crate::support::polled_at_most(1, session.drive_async()).await;
         assert!(driven.is_none(), "nobody has written");
-        began.send(()).unwrap();
+        begin.send(()).unwrap();
         assert_eq!(session.drive_async().await.unwrap(), Ended::Stopped);
         session.finish().unwrap()
     });

@@ -22,7 +22,7 @@ use crate::sys::Kernel;
 /// A reader or writer of the caller's.
 pub(crate) trait CallersEnd {
     /// Reads once if no bytes are ready to be written, and writes once, as
-    /// [`buffered`](crate::step::buffered) does. If the reader or writer fails, its error is stored
+    /// [`buffered`] does. If the reader or writer fails, its error is stored
     /// in `failed`.
     fn step<K: Kernel>(
         &mut self,

@@ -64,16 +64,16 @@ fn assert_moved_all(report: &Report, len: usize, what: &str) {
     assert!(report.undelivered().is_empty(), "{what}");
 }
 
-/// How the transfer waits for the descriptor: not at all, in a poll before each call, or in a poll
-/// after a call.
+/// How the transfer waits for the descriptor: within its calls, in a poll before each call, or in a
+/// poll after a call.
 #[derive(Clone, Copy, Debug)]
 enum Waits {
-    InCalls,
-    BeforeCalls,
-    AfterCalls,
+    Within,
+    Before,
+    After,
 }
 
-const WAITS: [Waits; 3] = [Waits::InCalls, Waits::BeforeCalls, Waits::AfterCalls];
+const WAITS: [Waits; 3] = [Waits::Within, Waits::Before, Waits::After];
 
 #[test]
 fn every_kind_of_sink_gets_the_bytes_of_a_reader() {
@@ -85,13 +85,13 @@ fn every_kind_of_sink_gets_the_bytes_of_a_reader() {
                     break;
                 };
                 let before = sink.cursor().unwrap_or(0);
-                if matches!(waits, Waits::AfterCalls) {
+                if matches!(waits, Waits::After) {
                     set_nonblocking(&sink.fd);
                 }
                 let bytes = pattern(len);
                 let reader = InPieces::new(&bytes[..], piece);
                 let mut transfer = Transfer::from_reader(reader, &sink.fd);
-                if matches!(waits, Waits::BeforeCalls) {
+                if matches!(waits, Waits::Before) {
                     transfer = transfer.idle_timeout(Duration::from_secs(60));
                 }
                 assert_moved_all(&transfer.run().unwrap(), len, &what);
@@ -120,12 +120,12 @@ fn a_writer_gets_the_bytes_of_every_kind_of_source() {
                 let Some(source) = Source::new(kind, &bytes) else {
                     break;
                 };
-                if matches!(waits, Waits::AfterCalls) {
+                if matches!(waits, Waits::After) {
                     set_nonblocking(&source.fd);
                 }
                 let mut writer = InPieces::new(Vec::new(), piece);
                 let mut transfer = Transfer::to_writer(&source.fd, &mut writer);
-                if matches!(waits, Waits::BeforeCalls) {
+                if matches!(waits, Waits::Before) {
                     transfer = transfer.idle_timeout(Duration::from_secs(60));
                 }
                 assert_moved_all(&transfer.run().unwrap(), len, &what);

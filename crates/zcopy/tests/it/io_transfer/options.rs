@@ -139,7 +139,7 @@ fn a_limit_divides_no_packet_and_no_message() {
 fn a_rate_holds_for_readers_and_writers_and_may_be_shared() {
     let start = Instant::now();
     let limiter = RateLimiter::new(1_000_000);
-    let bytes = [7; 50_000];
+    let bytes = vec![7; 50_000];
     let from = Transfer::from_reader(&bytes[..], null()).rate_limit(&limiter);
     assert_eq!(from.run().unwrap().bytes(), 50_000);
     let to = Transfer::to_writer(file(&bytes), io::sink()).rate_limit(&limiter);
