@@ -12,7 +12,14 @@ use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::sys::{Kernel, Linux, WithOwners};
 
+mod place;
+#[cfg(feature = "tokio")]
+mod shared;
 mod steps;
+
+pub(crate) use place::Place;
+#[cfg(feature = "tokio")]
+pub(crate) use shared::Shared;
 
 #[cfg(feature = "tokio")]
 pub(crate) use steps::Belief;
@@ -71,7 +78,7 @@ pub struct Session<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
     failed: Option<(Progress, Report)>,
 }
 
-type Parts<'a, Source, Sink> = WithOwners<Steps<'a, Linux>, Ends<Source, Sink>>;
+type Parts<'a, Source, Sink> = WithOwners<Place<'a>, Ends<Source, Sink>>;
 
 /// The ends of a transfer, with the terminals that it has opened once more.
 pub(crate) struct Ends<Source, Sink> {
@@ -194,9 +201,9 @@ impl Interest {
 }
 
 impl<'a, Source, Sink> Session<'a, Source, Sink> {
-    pub(crate) fn new(parts: Parts<'a, Source, Sink>) -> Self {
+    pub(crate) fn new(parts: WithOwners<Steps<'a, Linux>, Ends<Source, Sink>>) -> Self {
         Self {
-            parts: Some(parts),
+            parts: Some(parts.map(Place::Here)),
             failed: None,
         }
     }
@@ -310,7 +317,7 @@ impl<'a, Source, Sink> Session<'a, Source, Sink> {
 
     /// Returns the steps with the ends that they use. `None` after a failure.
     #[cfg(feature = "tokio")]
-    pub(crate) fn split_mut(&mut self) -> Option<(&mut Steps<'a, Linux>, &Ends<Source, Sink>)> {
+    pub(crate) fn split_mut(&mut self) -> Option<(&mut Place<'a>, &Ends<Source, Sink>)> {
         self.parts.as_mut().map(WithOwners::split_mut)
     }
 
