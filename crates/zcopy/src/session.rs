@@ -9,10 +9,16 @@ use crate::report::{Ended, Report};
 use crate::sys::{Linux, WithOwners};
 
 mod ends;
+mod place;
+#[cfg(feature = "tokio")]
+mod shared;
 mod steps;
 
 pub(crate) use ends::Ends;
 pub use ends::Sinks;
+pub(crate) use place::Place;
+#[cfg(feature = "tokio")]
+pub(crate) use shared::Shared;
 #[cfg(feature = "tokio")]
 pub(crate) use steps::Belief;
 pub(crate) use steps::Steps;
@@ -71,7 +77,7 @@ pub struct Session<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
     failed: Option<(Progress, Report)>,
 }
 
-type Parts<'a, Source, Sink> = WithOwners<Steps<'a, Linux>, Ends<Source, Sink>>;
+type Parts<'a, Source, Sink> = WithOwners<Place<'a>, Ends<Source, Sink>>;
 
 /// The result of one [step](Session::step).
 ///
@@ -149,9 +155,9 @@ impl Interest {
 }
 
 impl<'a, Source, Sink> Session<'a, Source, Sink> {
-    pub(crate) fn new(parts: Parts<'a, Source, Sink>) -> Self {
+    pub(crate) fn new(parts: WithOwners<Steps<'a, Linux>, Ends<Source, Sink>>) -> Self {
         Self {
-            parts: Some(parts),
+            parts: Some(parts.map(Place::Here)),
             failed: None,
         }
     }
@@ -265,7 +271,7 @@ impl<'a, Source, Sink> Session<'a, Source, Sink> {
 
     /// Returns the steps with the ends that they use. `None` after a failure.
     #[cfg(feature = "tokio")]
-    pub(crate) fn split_mut(&mut self) -> Option<(&mut Steps<'a, Linux>, &Ends<Source, Sink>)> {
+    pub(crate) fn split_mut(&mut self) -> Option<(&mut Place<'a>, &Ends<Source, Sink>)> {
         self.parts.as_mut().map(WithOwners::split_mut)
     }
 

@@ -447,6 +447,17 @@ impl<Value, Owners> WithOwners<Value, Owners> {
         }
     }
 
+    /// Puts the value into another one, which must not give its descriptors away either.
+    pub(crate) fn map<Other>(
+        self,
+        put_into: impl FnOnce(Value) -> Other,
+    ) -> WithOwners<Other, Owners> {
+        WithOwners {
+            value: put_into(self.value),
+            owners: self.owners,
+        }
+    }
+
     pub(crate) fn value_mut(&mut self) -> &mut Value {
         &mut self.value
     }

@@ -50,6 +50,20 @@
 //! `tokio::fs::File` has read ahead stay there, and what they have not written yet has to be
 //! flushed before.
 //!
+//! # Files
+//!
+//! Calls on regular files and block devices may wait for a disk. If an end is one, threads of the
+//! runtime's blocking pool take the steps, up to 16 MiB at a time, and call the callbacks; a
+//! transfer that waits for its other end holds no thread. The steps use duplicates of both
+//! descriptors, because such a step outlives a dropped future, and perhaps the session and its ends:
+//!
+//! - The next call on the session waits for the step, which a disk bounds. If the step fails, that
+//!   call returns the failure.
+//! - Dropping the session waits for nothing: the thread ends the transfer behind the step. Until
+//!   then the peer of a socket does not see the end.
+//! - When the duplicates close, the record locks (`F_SETLK`) that the process holds on the file are
+//!   released, as by closing any descriptor of the file.
+//!
 //! # Dropping a future
 //!
 //! [`Session::drive_async`] and [`RelaySession::drive_async`] are cancel-safe. All bytes in flight
@@ -73,6 +87,7 @@
 
 mod end;
 mod half;
+mod pool;
 mod relay;
 mod session;
 mod turn;

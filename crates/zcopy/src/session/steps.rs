@@ -1,12 +1,18 @@
 //! The steps of an engine, one at a time.
 
+#[cfg(feature = "tokio")]
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use super::{Interest, Progressed};
 use crate::context::Context;
 use crate::drive::{self, Over, Taken};
+#[cfg(feature = "tokio")]
+use crate::endpoint::Endpoint;
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
+#[cfg(feature = "tokio")]
+use crate::fd_info::Kind;
 use crate::progress::Progress;
 use crate::report::{Ended, Report};
 use crate::side::Side;
@@ -230,6 +236,30 @@ impl<'a, K: Kernel> Steps<'a, K> {
             let source = source == Belief::Ready && source_end.info.nonblocking;
             let sink = sink == Belief::Ready && sink_end.info.nonblocking;
             self.note_ready(source, sink);
+        }
+    }
+
+    /// Returns whether a step may wait for a disk.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn needs_disk(&mut self) -> bool {
+        let is_on_disk = |end: &Endpoint<'_>| matches!(end.info.kind, Kind::Regular | Kind::Block);
+        let ends = self.engine.ends();
+        ends.is_some_and(|(source, sink)| is_on_disk(source) || is_on_disk(sink))
+    }
+
+    /// Uses other descriptors of the same open files from now on, and no longer the ones before.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn exchange_fds(&mut self, source: BorrowedFd<'a>, sink: BorrowedFd<'a>) {
+        if let Some((source_end, sink_end)) = self.engine.ends() {
+            source_end.fd = source;
+            sink_end.fd = sink;
+        }
+        // What a step waits for holds copies of them; nothing else does.
+        for awaited in &mut self.engine.context().awaited {
+            awaited.fd = match awaited.side {
+                Side::Source => source,
+                Side::Sink | Side::Neither => sink,
+            };
         }
     }
 

@@ -3,13 +3,13 @@
 use ::tokio::io::Interest as Events;
 
 use super::end::AsyncEnd;
+use super::pool;
 use super::turn::Turn;
 use super::wait::{Waited, wait};
 use super::watched::{Watched, blocked_sides};
 use crate::error::Result;
 use crate::report::{Ended, Report};
-use crate::session::{Ends, Progressed, Session, Steps};
-use crate::side::Side;
+use crate::session::{Ends, Place, Progressed, Session, Steps};
 use crate::sys::Linux;
 use crate::transfer::Transfer;
 
@@ -61,11 +61,56 @@ impl<Source: AsyncEnd, Sink: AsyncEnd> Session<'static, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub async fn drive_async(&mut self) -> Result<Ended> {
-        let Some((steps, ends)) = self.split_mut() else {
+        let Some((place, ends)) = self.split_mut() else {
             return Ok(Ended::Failed);
         };
-        let ended = drive(steps, ends).await;
+        let needs_disk = place.needs_disk();
+        let ended = match place {
+            Place::Here(steps) if !needs_disk => drive(steps, ends).await,
+            place => pool::drive(place, ends).await,
+        };
         ended.map_err(|error| self.fail(error))
+    }
+
+    /// Ends the transfer as [`finish`](Self::finish) does. If an end is a file, a thread of the
+    /// blocking pool does it.
+    ///
+    /// Choose it, rather than `finish`, if the end may wait for a disk: for
+    /// [`SyncData::AtEnd`](crate::SyncData) above all. If the future is dropped, the transfer ends
+    /// nevertheless, and the report is lost.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`finish`](Self::finish).
+    ///
+    /// # Panics
+    ///
+    /// See [`zcopy::tokio`](crate::tokio#panics).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use zcopy::{SyncData, Transfer};
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    /// # runtime.block_on(async {
+    /// let version = std::fs::File::open("/proc/version")?;
+    /// let path = std::env::temp_dir().join(format!("zcopy-doc-async-{}", std::process::id()));
+    /// let copy = std::fs::File::create(&path)?;
+    /// let mut session = Transfer::new(version, copy).sync_data(SyncData::AtEnd).start()?;
+    /// session.drive_async().await?;
+    /// let report = session.finish_async().await?;
+    /// assert_eq!(report.bytes(), std::fs::metadata(&path)?.len());
+    /// std::fs::remove_file(path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub async fn finish_async(mut self) -> Result<Report> {
+        if let Some((Place::Shared(shared), _)) = self.split_mut() {
+            return pool::finish(shared).await;
+        }
+        self.finish()
     }
 }
 
@@ -111,7 +156,7 @@ impl<Source: AsyncEnd, Sink: AsyncEnd> Transfer<'static, Source, Sink> {
     pub async fn run_async(self) -> Result<Report> {
         let mut session = self.start()?;
         session.drive_async().await?;
-        session.finish()
+        session.finish_async().await
     }
 }
 
@@ -120,10 +165,7 @@ async fn drive<Source: AsyncEnd, Sink: AsyncEnd>(
     ends: &Ends<Source, Sink>,
 ) -> Result<Ended> {
     let stop = steps.stop();
-    let (source, sink) = ends.ends();
-    let source_fd = ends.source_fd();
-    let mut source = Watched::new(source, source_fd, Side::Source, Events::READABLE);
-    let mut sink = Watched::new(sink, ends.sink_fd(), Side::Sink, Events::WRITABLE);
+    let (mut source, mut sink) = Watched::both(ends);
     let mut turn = Turn::new();
     loop {
         match take_steps(steps, &source, &sink, &mut turn)? {

@@ -9,7 +9,7 @@ use ::tokio::io::unix::AsyncFd;
 
 use super::end::AsyncEnd;
 use crate::call_error::CallError;
-use crate::session::{Belief, Interest as Awaited};
+use crate::session::{Belief, Ends, Interest as Awaited};
 use crate::side::Side;
 use crate::sys::{Errno, Kernel, Linux, PollFd, PollFlags};
 
@@ -145,6 +145,16 @@ impl<'e, End: AsyncEnd> Watched<'e, End> {
     }
 }
 
+impl<'e, Source: AsyncEnd> Watched<'e, Source> {
+    /// Returns both ends of a session.
+    pub(super) fn both<Sink: AsyncEnd>(ends: &'e Ends<Source, Sink>) -> (Self, Watched<'e, Sink>) {
+        let (source, sink) = ends.ends();
+        let source = Self::new(source, ends.source_fd(), Side::Source, Interest::READABLE);
+        let sink = Watched::new(sink, ends.sink_fd(), Side::Sink, Interest::WRITABLE);
+        (source, sink)
+    }
+}
+
 /// Returns which sides a blocked step has found not ready: the source, and the sink.
 ///
 /// If a step is blocked on both, perhaps only one of them is not ready, and its call could not tell
@@ -160,5 +170,22 @@ pub(super) fn blocked_sides<Source: AsyncEnd, Sink: AsyncEnd>(
             !sink.polls_as(PollFlags::OUT),
         ),
         proven => proven,
+    }
+}
+
+/// Lets the reactor forget what it believes of the sides that a step is blocked on, unless a poll
+/// finds them ready.
+pub(super) fn forget_unless_ready<Source: AsyncEnd, Sink: AsyncEnd>(
+    interest: Awaited,
+    source: &Watched<'_, Source>,
+    sink: &Watched<'_, Sink>,
+) {
+    if interest.source {
+        source.observe(Interest::READABLE, |_| {
+            ((), !source.polls_as(PollFlags::IN))
+        });
+    }
+    if interest.sink {
+        sink.observe(Interest::WRITABLE, |_| ((), !sink.polls_as(PollFlags::OUT)));
     }
 }

@@ -1,6 +1,5 @@
 //! A future that is dropped at any point loses and doubles nothing.
 
-use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -9,7 +8,7 @@ use zcopy::tokio::AsyncEnd;
 use zcopy::{Ended, Report, Result, Session, Transfer};
 
 use crate::support::{
-    block_on, bytes, drain, feed, polled_at_most, tcp_pair, tokio_tcp, tokio_unix,
+    block_on, bytes, drain, feed, file, polled_at_most, tcp_pair, tokio_tcp, tokio_unix,
 };
 
 /// More than the buffers of a socket and of a pipe hold.
@@ -160,13 +159,4 @@ fn after_a_dropped_future_delivered_and_undelivered_bytes_and_the_rest_are_every
         feeding.join().unwrap();
         assert!(found == sent, "polled {polls} times: {report}");
     }
-}
-
-/// Returns a file with these bytes, at its start.
-fn file(bytes: &[u8]) -> File {
-    use std::io::Write;
-    let mut file = tempfile::tempfile().unwrap();
-    file.write_all(bytes).unwrap();
-    file.rewind().unwrap();
-    file
 }

@@ -8,6 +8,7 @@
 
 mod ending;
 mod ends;
+mod files;
 mod interrupted;
 mod relay;
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 use zcopy::tokio::AsyncEnd;
 use zcopy::{Ended, Relay, RelayReport, RelaySession, Result, Stop};
 
-use crate::support::{block_on, bytes, drain, feed, polled_at_most, tcp_pair, tokio_tcp};
+use crate::support::{
+    block_on, bytes, drain, feed, polled_at_most, tcp_pair, threads_named, tokio_tcp,
+};
 
 const LEN: usize = (6 << 20) + 7;
 
@@ -188,13 +190,4 @@ fn one_thread_answers_the_busy_of_200_relays_while_190_are_idle() {
         let counts = (report.a_to_b().bytes(), report.b_to_a().bytes());
         assert_eq!(counts, (expected, expected), "relay {index}");
     }
-}
-
-/// Counts the threads of this process that have this name.
-fn threads_named(name: &str) -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    tasks
-        .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok())
-        .filter(|found| found.trim_end() == name)
-        .count()
 }

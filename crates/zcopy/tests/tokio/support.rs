@@ -1,7 +1,8 @@
 //! What the tests share: runtimes, connected ends, peers in threads, and futures that are dropped.
 
+use std::fs::File;
 use std::future::poll_fn;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::pin::pin;
@@ -92,4 +93,21 @@ pub(crate) fn drain(mut end: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> 
         end.read_to_end(&mut found).unwrap();
         found
     })
+}
+
+/// Returns a file with these bytes, at its start.
+pub(crate) fn file(bytes: &[u8]) -> File {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file.rewind().unwrap();
+    file
+}
+
+/// Counts the threads of this process that have this name.
+pub(crate) fn threads_named(name: &str) -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks
+        .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok())
+        .filter(|found| found.trim_end() == name)
+        .count()
 }

@@ -1,0 +1,86 @@
+//! [`Place`]: where the steps of a session are.
+
+#[cfg(feature = "tokio")]
+use std::os::fd::OwnedFd;
+
+use super::{Progressed, Steps};
+use crate::error::Error;
+use crate::progress::Progress;
+use crate::report::{Ended, Report};
+use crate::sys::Linux;
+
+#[cfg(feature = "tokio")]
+use super::shared::Shared;
+
+/// Where the steps of a session are.
+pub(crate) enum Place<'a> {
+    /// In the session.
+    Here(Steps<'a, Linux>),
+    /// Where a thread takes them while a task waits, with descriptors of their own.
+    #[cfg(feature = "tokio")]
+    Shared(Shared<'a>),
+}
+
+impl Place<'_> {
+    pub(super) fn step(&mut self, max: u64) -> Result<Progressed, Error> {
+        match self {
+            Self::Here(steps) => steps.step(max),
+            #[cfg(feature = "tokio")]
+            Self::Shared(shared) => shared.with(|steps| steps.step(max)),
+        }
+    }
+
+    pub(super) fn drive(&mut self) -> Result<Ended, Error> {
+        match self {
+            Self::Here(steps) => steps.drive(),
+            #[cfg(feature = "tokio")]
+            Self::Shared(shared) => shared.with(Steps::drive),
+        }
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        match self {
+            Self::Here(steps) => steps.progress(),
+            #[cfg(feature = "tokio")]
+            Self::Shared(shared) => shared.progress(),
+        }
+    }
+
+    /// Returns the indices of the sinks that the next step waits for. Only the steps of a transfer
+    /// to one sink are shared.
+    pub(super) fn blocked_sinks(&self) -> &[usize] {
+        match self {
+            Self::Here(steps) => steps.blocked_sinks(),
+            #[cfg(feature = "tokio")]
+            Self::Shared(_) => &[],
+        }
+    }
+
+    pub(super) fn finish(&mut self) -> Result<Report, Error> {
+        match self {
+            Self::Here(steps) => steps.finish(),
+            #[cfg(feature = "tokio")]
+            Self::Shared(shared) => shared.finish(),
+        }
+    }
+
+    /// Returns whether a step may wait for a disk.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn needs_disk(&mut self) -> bool {
+        match self {
+            Self::Here(steps) => steps.needs_disk(),
+            Self::Shared(_) => true,
+        }
+    }
+
+    /// Puts the steps where a thread can take them, and lets them use these duplicates of their
+    /// descriptors.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn share(&mut self, source: OwnedFd, sink: OwnedFd) {
+        if let Self::Here(_) = self
+            && let Self::Here(steps) = std::mem::replace(self, Self::Shared(Shared::default()))
+        {
+            *self = Self::Shared(Shared::new(steps, source, sink));
+        }
+    }
+}

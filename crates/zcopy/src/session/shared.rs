@@ -1,0 +1,203 @@
+//! [`Shared`]: steps that a thread takes while a task waits.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Progressed, Steps};
+use crate::error::Error;
+use crate::progress::Progress;
+use crate::report::Report;
+use crate::stop::Stop;
+use crate::sys::{Linux, WithOwners};
+
+/// The steps of a session, with descriptors of their own.
+///
+/// A thread that takes a step holds the lock meanwhile, so that the session waits for it. The task
+/// that asked for the step may have gone, and so may the session and its ends: the last one that
+/// has the steps ends the transfer.
+#[derive(Default)]
+pub(crate) struct Shared<'a> {
+    state: Arc<Mutex<State<'a>>>,
+    /// The caller's `Stop`, which the task waits for.
+    stop: Option<Stop>,
+}
+
+#[derive(Default)]
+struct State<'a> {
+    /// `None` once the transfer is finished.
+    steps: Option<WithOwners<Steps<'a, Linux>, (OwnedFd, OwnedFd)>>,
+    /// The failure of a step whose task has gone. The next call returns it.
+    failure: Option<Error>,
+}
+
+/// One visit of a thread, which takes several steps.
+pub(crate) struct Visit<'a> {
+    state: Arc<Mutex<State<'a>>>,
+    is_wanted: Arc<AtomicBool>,
+}
+
+/// Makes a visit end before its next step once this is dropped.
+pub(crate) struct Wanted(Arc<AtomicBool>);
+
+impl<'a> Shared<'a> {
+    pub(super) fn new(mut steps: Steps<'a, Linux>, source: OwnedFd, sink: OwnedFd) -> Self {
+        let stop = steps.stop();
+        let steps = WithOwners::new((source, sink), |(source, sink), lender| {
+            steps.exchange_fds(lender.lend(source.as_fd()), lender.lend(sink.as_fd()));
+            steps
+        });
+        let state = State {
+            steps: Some(steps),
+            failure: None,
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            stop,
+        }
+    }
+
+    /// Returns a visit, and what keeps it going.
+    pub(crate) fn visit(&self) -> (Visit<'a>, Wanted) {
+        let is_wanted = Arc::new(AtomicBool::new(true));
+        let visit = Visit {
+            state: Arc::clone(&self.state),
+            is_wanted: Arc::clone(&is_wanted),
+        };
+        (visit, Wanted(is_wanted))
+    }
+
+    pub(crate) fn stop(&self) -> Option<Stop> {
+        self.stop.clone()
+    }
+
+    /// Uses the steps when no thread takes one.
+    ///
+    /// # Errors
+    ///
+    /// Those of `f`, and the failure of an earlier step of which nobody has heard.
+    pub(crate) fn with<R>(
+        &self,
+        f: impl FnOnce(&mut Steps<'a, Linux>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let mut state = lock(&self.state);
+        if let Some(failure) = state.failure.take() {
+            return Err(failure);
+        }
+        f(state.steps_mut())
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        lock(&self.state).steps_mut().progress()
+    }
+
+    pub(super) fn finish(&self) -> Result<Report, Error> {
+        lock(&self.state).finish()
+    }
+}
+
+/// A session that is dropped ends the transfer, unless a thread takes a step: then the thread ends
+/// it, and nobody waits for that.
+impl Drop for Shared<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut state) = self.state.try_lock() {
+            state.steps = None;
+        }
+    }
+}
+
+impl<'a> State<'a> {
+    fn steps_mut(&mut self) -> &mut Steps<'a, Linux> {
+        match &mut self.steps {
+            Some(steps) => steps.value_mut(),
+            // `finish` takes the steps and consumes the session.
+            None => unreachable!("the transfer is finished"),
+        }
+    }
+
+    /// Ends the transfer, and closes the descriptors of the steps.
+    fn finish(&mut self) -> Result<Report, Error> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let report = self.steps_mut().finish();
+        self.steps = None;
+        report
+    }
+}
+
+impl Visit<'_> {
+    /// Takes steps until one is blocked, the transfer ends, or about `max` bytes have moved.
+    /// Returns `None` if a step fails, which the next call reports, or if nobody waits any longer.
+    pub(crate) fn take_steps(self, max: u64) -> Option<Progressed> {
+        let mut state = lock(&self.state);
+        let mut moved = 0;
+        // A finished transfer, or one that has failed, has no further steps.
+        while self.is_wanted.load(Ordering::Relaxed) && state.failure.is_none() {
+            let steps = state.steps.as_mut()?;
+            match steps.value_mut().step(max - moved) {
+                Ok(Progressed::Moved(n)) => moved += n.min(max - moved),
+                Ok(progressed) => return Some(progressed),
+                Err(failure) => state.failure = Some(failure),
+            }
+            if moved == max {
+                return Some(Progressed::Moved(moved));
+            }
+        }
+        None
+    }
+
+    /// Ends the transfer.
+    pub(crate) fn finish(self) -> Result<Report, Error> {
+        lock(&self.state).finish()
+    }
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        // The lock of the steps makes it visible before the session uses them.
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Locks the steps. After a panic of a callback they take no further step, and are dropped only.
+fn lock<'s, 'a>(state: &'s Mutex<State<'a>>) -> MutexGuard<'s, State<'a>> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use crate::session::Place;
+    use crate::{Ended, Side, Transfer};
+
+    #[test]
+    fn a_failure_of_which_no_task_has_heard_comes_with_the_next_call() {
+        for is_stepped in [true, false] {
+            let source = File::open("Cargo.toml").unwrap();
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            let ends = [source.try_clone().unwrap(), full.try_clone().unwrap()];
+            let [source_fd, sink_fd] = ends.map(OwnedFd::from);
+            let mut session = Transfer::new(source, full).start().unwrap();
+            let (place, _) = session.split_mut().unwrap();
+            place.share(source_fd, sink_fd);
+            let Place::Shared(shared) = place else {
+                panic!("it has just been shared")
+            };
+
+            let (visit, wanted) = shared.visit();
+            assert_eq!(visit.take_steps(1 << 20), None);
+            drop(wanted);
+            let error = if is_stepped {
+                let error = session.step(1).unwrap_err();
+                assert_eq!(session.finish().unwrap().ended(), Ended::Failed);
+                error
+            } else {
+                session.finish().unwrap_err()
+            };
+            assert_eq!((error.side(), error.bytes()), (Side::Sink, 0));
+        }
+    }
+}
