@@ -10,5 +10,6 @@ mod ending;
 mod ends;
 mod interrupted;
 mod relay;
+mod relay_tokio;
 
 mod support;
