@@ -7,17 +7,18 @@
 //! IDLE-SECONDS [default: 300]. SIGINT and SIGTERM end the relay and all connections, and so does the
 //! end of the last of CONNECTIONS connections [default: no limit].
 
-use std::io::{ErrorKind, Write, stderr, stdout};
+use std::io::{ErrorKind, Read, Write, stderr, stdout};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use zcopy::{Relay, RelayReport, Stop};
+use signal_hook::low_level::pipe;
+use zcopy::{Ended, Relay, RelayReport, Stop};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -65,9 +66,16 @@ fn run() -> anyhow::Result<()> {
                 PollFd::new(&stop, PollFlags::IN),
             ];
             let _ = poll(&mut [client, signal], None);
-            let (client, peer) = match listener.accept() {
+            let client = listener.accept();
+            if client
+                .as_ref()
+                .is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+            {
+                continue;
+            }
+            accepted += 1;
+            let (client, peer) = match client {
                 Ok(client) => client,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
                 Err(error) => {
                     complain(&anyhow::Error::from(error).context("accept"));
                     // Too many open files, for example: give others the time to end.
@@ -75,7 +83,6 @@ fn run() -> anyhow::Result<()> {
                     continue;
                 }
             };
-            accepted += 1;
             let stop = &stop;
             let serve = move || {
                 let served = join(client, peer, backend, idle, stop);
@@ -112,17 +119,17 @@ fn join(
         .stop_with(stop)
         .run()
     {
-        Ok(report) => print(&report),
+        Ok(report) => {
+            print(&report)?;
+            let is_idle = report.ended() == Ended::TimedOut;
+            ensure!(!is_idle, "nothing has moved for {idle:?}");
+            Ok(())
+        }
         Err(error) => {
             if let Some(report) = error.relay_report() {
                 print(report)?;
             }
-            // Peers that leave in the middle are nothing to complain of.
-            if error.is_disconnected() {
-                Ok(())
-            } else {
-                Err(error.into())
-            }
+            Err(error.into())
         }
     }
 }
@@ -130,8 +137,15 @@ fn join(
 /// Returns what SIGINT and SIGTERM stop.
 fn stop_at_signals() -> anyhow::Result<Stop> {
     let stop = Stop::new()?;
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let (mut reader, writer) = UnixStream::pair()?;
+    for signal in [SIGINT, SIGTERM] {
+        // The handler writes one byte.
+        pipe::register(signal, writer.try_clone()?)?;
+    }
     let stopper = stop.clone();
-    thread::Builder::new().spawn(move || signals.forever().for_each(|_| stopper.stop()))?;
+    thread::Builder::new().spawn(move || {
+        while reader.read(&mut [0]).is_err() {}
+        stopper.stop();
+    })?;
     Ok(stop)
 }

@@ -8,9 +8,10 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Write, stderr};
+use std::io::{self, Read, Write, stderr};
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -19,7 +20,7 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::low_level::pipe;
 use zcopy::{Ended, Stop, SyncData, Transfer};
 
 /// How many bytes at the end of DEST are compared.
@@ -40,26 +41,21 @@ fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<Ended> {
     let (rate, from, to) = arguments()?;
-    let source = File::open(&from).with_context(|| from.display().to_string())?;
+    let (in_source, in_dest) = (|| from.display().to_string(), || to.display().to_string());
+    let source = File::open(&from).with_context(in_source)?;
     let mut options = File::options();
-    options.read(true).write(true).create(true).truncate(false);
-    let dest = options
-        .open(&to)
-        .with_context(|| to.display().to_string())?;
-    let (source_entry, dest_entry) = (source.metadata()?, dest.metadata()?);
-    ensure!(
-        source_entry.is_file(),
-        "{}: not a regular file",
-        from.display()
-    );
-    ensure!(dest_entry.is_file(), "{}: not a regular file", to.display());
-    let (total, done) = (source_entry.len(), dest_entry.len());
-    let is_beginning = done <= total && ends_alike(&source, &dest, done)?;
+    let options = options.read(true).write(true).create(true).truncate(false);
+    let dest = options.open(&to).with_context(in_dest)?;
+    let total = len(&source).with_context(in_source)?;
+    let done = len(&dest).with_context(in_dest)?;
+    let is_beginning = done <= total
+        && last_bytes(&source, done).with_context(in_source)?
+            == last_bytes(&dest, done).with_context(in_dest)?;
     ensure!(
         is_beginning,
         "{} is not the beginning of {}",
-        to.display(),
-        from.display()
+        in_dest(),
+        in_source()
     );
 
     let bar = ProgressBar::new(total).with_style(ProgressStyle::with_template(
@@ -84,7 +80,7 @@ fn run() -> anyhow::Result<Ended> {
     }
     let result = transfer.run();
     bar.abandon();
-    let report = result.with_context(|| format!("{} to {}", from.display(), to.display()))?;
+    let report = result.with_context(|| format!("{} to {}", in_source(), in_dest()))?;
     let now = done + report.bytes();
     let _ = match report.ended() {
         Ended::Stopped => writeln!(
@@ -113,22 +109,32 @@ fn arguments() -> anyhow::Result<(Option<u64>, PathBuf, PathBuf)> {
     Ok((rate, from.into(), to.into()))
 }
 
-/// Whether the last of the first `len` bytes are the same in both files.
-fn ends_alike(source: &File, dest: &File, len: u64) -> anyhow::Result<bool> {
+fn len(file: &File) -> anyhow::Result<u64> {
+    let entry = file.metadata()?;
+    ensure!(entry.is_file(), "not a regular file");
+    Ok(entry.len())
+}
+
+/// Returns the last of the first `len` bytes of a file.
+fn last_bytes(file: &File, len: u64) -> io::Result<Vec<u8>> {
     let n = len.min(COMPARED);
-    let [mut ours, mut theirs] = [(); 2].map(|()| vec![0; n as usize]);
-    source
-        .read_exact_at(&mut theirs, len - n)
-        .context("SOURCE")?;
-    dest.read_exact_at(&mut ours, len - n).context("DEST")?;
-    Ok(ours == theirs)
+    let mut bytes = vec![0; n as usize];
+    file.read_exact_at(&mut bytes, len - n)?;
+    Ok(bytes)
 }
 
 /// Returns what SIGINT and SIGTERM stop.
 fn stop_at_signals() -> anyhow::Result<Stop> {
     let stop = Stop::new()?;
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let (mut reader, writer) = UnixStream::pair()?;
+    for signal in [SIGINT, SIGTERM] {
+        // The handler writes one byte.
+        pipe::register(signal, writer.try_clone()?)?;
+    }
     let stopper = stop.clone();
-    thread::Builder::new().spawn(move || signals.forever().for_each(|_| stopper.stop()))?;
+    thread::Builder::new().spawn(move || {
+        while reader.read(&mut [0]).is_err() {}
+        stopper.stop();
+    })?;
     Ok(stop)
 }

@@ -7,7 +7,7 @@
 //! CONNECTIONS connections [default: never].
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read, Write, stderr, stdout};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write, stderr, stdout};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
@@ -92,11 +92,20 @@ impl Server {
         client.set_nodelay(true)?;
         // It may hold the beginning of the next request, and has to outlive this one.
         let mut reader = BufReader::new(client);
-        while let Some(request) = read_request(&mut reader) {
+        let mut has_served = false;
+        loop {
+            let request = match read_request(&mut reader) {
+                Ok(Some(request)) => request,
+                Ok(None) => break,
+                // The client has no further request.
+                Err(error) if error.kind() == ErrorKind::WouldBlock && has_served => break,
+                Err(error) => return Err(error).context("request"),
+            };
             let keeps_alive = self.answer(client, &request)?;
             if !keeps_alive {
                 break;
             }
+            has_served = true;
         }
         // A socket that is closed with bytes still to be read is reset, and may lose the answer.
         // Nothing depends on what a client says now, or on whether it is still there.
@@ -132,7 +141,7 @@ impl Server {
         let Some(file) = find(&self.root, path) else {
             return refuse("404 Not Found");
         };
-        let len = file.metadata().context("size")?.len();
+        let len = file.metadata().with_context(|| path.to_owned())?.len();
         let (status, range) = match request.field("range").map(|range| parse_range(range, len)) {
             // A range that is not understood is ignored: RFC 9110, section 14.2.
             None | Some(Range::Ignored) => ("200 OK".to_owned(), (0, len)),
@@ -171,11 +180,9 @@ impl Server {
         if let Some(limiter) = &self.limiter {
             transfer = transfer.rate_limit(limiter);
         }
-        let report = match transfer.run() {
-            // Clients leave as they like, in the middle of a download, too.
-            Err(error) if error.is_disconnected() => return Ok(false),
-            report => report.context(path.to_owned())?,
-        };
+        // Clients leave as they like, in the middle of a download, too: a line says so, and others
+        // are served.
+        let report = transfer.run().with_context(|| path.to_owned())?;
         let _ = writeln!(stderr(), "{method} {path}: {report}");
         // A client can tell an answer that is too short only by a connection that ends.
         Ok(!closes && report.bytes() == expected && report.ended() != Ended::TimedOut)
@@ -201,28 +208,24 @@ impl Request {
     }
 }
 
-/// Reads the head of a request. Returns `None` when the client has left or is silent for too long.
-fn read_request(reader: &mut BufReader<&TcpStream>) -> Option<Request> {
+/// Reads the head of a request. Returns `None` when the client has left.
+fn read_request(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<Request>> {
     let mut lines = reader.take(MAX_HEAD).lines();
-    let line = lines.next()?.ok()?;
+    let Some(line) = lines.next().transpose()? else {
+        return Ok(None);
+    };
     let mut fields = Vec::new();
-    loop {
-        match lines.next() {
-            Some(Ok(field)) if field.is_empty() => return Some(Request { line, fields }),
-            Some(Ok(field)) => {
-                let (name, value) = field.split_once(':').unwrap_or((&field, ""));
-                fields.push((name.to_owned(), value.trim().to_owned()));
-            }
-            // A head that is too long makes a bad request, and not a silent end.
-            None if !fields.is_empty() => {
-                return Some(Request {
-                    line: String::new(),
-                    fields,
-                });
-            }
-            _ => return None,
+    for field in lines {
+        let field = field?;
+        if field.is_empty() {
+            return Ok(Some(Request { line, fields }));
         }
+        let (name, value) = field.split_once(':').unwrap_or((&field, ""));
+        fields.push((name.to_owned(), value.trim().to_owned()));
     }
+    // A head that is too long, or of which the client has sent a part, makes a bad request.
+    let line = String::new();
+    Ok(Some(Request { line, fields }))
 }
 
 /// What a request asks for by the field `Range`, in a file of a certain length.

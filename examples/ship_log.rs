@@ -141,7 +141,7 @@ fn ship(
 /// Brings standard output to where the fan-out has come at most, and returns what the peer lacks of
 /// that. Each sink may be ahead of the slower one.
 fn level(source: &File, report: Report) -> anyhow::Result<Vec<u8>> {
-    let ahead = |sink: usize| (report.sinks()[sink].bytes() - report.bytes()) as usize;
+    let ahead = |sink: usize| report.sinks()[sink].ahead() as usize;
     let [out, peer] = [ahead(0), ahead(1)];
     // What follows `report.bytes()`: the bytes in flight out of a pipe, or those behind the cursor of
     // a file.

@@ -329,7 +329,8 @@
 //! - `pv`: the whole of it in under 75 lines, with bar, rate and time left.
 //! - `cat` and `tee`: many sources into one sink, and one source into several sinks.
 //! - `serve_file`: an HTTP/1.1 server with ranges, one rate for all clients, and time-outs.
-//! - `relay`: a TCP proxy with an idle time-out, which SIGTERM ends.
+//! - `relay` and `relay_tokio`: a TCP proxy with an idle time-out, which SIGTERM ends, by threads and
+//!   by tasks of tokio.
 //! - `resume_copy`: a copy with a progress bar, which the next run continues after Ctrl-C.
 //! - `ship_log`: a fan-out to a TCP peer and standard output, while the peer goes and comes back.
 //! - `copy`, `explain`, `hash_while_copying` and `number_lines`: the report, the plan, an inspector

@@ -33,6 +33,19 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         example("number_lines", &[])
             .stdin(Stdin::Pipe(lines.clone().into_bytes()))
             .stdout(Stdout::File, numbered.as_bytes()),
+        example("cat", &["a"])
+            .file("a", large)
+            .stdout(Stdout::Pipe, large),
+        example("tee", &["out"])
+            .stdin(Stdin::Pipe(large.clone()))
+            .stdout(Stdout::File, large)
+            .writes("out", large),
+        example("pv", &["a"])
+            .file("a", large)
+            .stdout(Stdout::Pipe, large),
+        example("resume_copy", &["a", "out"])
+            .file("a", large)
+            .writes("out", large),
         example("serve_file", &[".", "127.0.0.1:0", "0", "1"])
             .file("a", large)
             .stdout(Stdout::Http, large),

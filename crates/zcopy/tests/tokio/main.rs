@@ -11,5 +11,6 @@ mod ends;
 mod files;
 mod interrupted;
 mod relay;
+mod relay_tokio;
 
 mod support;

@@ -281,5 +281,11 @@ fn serve_file_goes_on_after_clients_that_are_silent_or_leave() {
     drop(silent);
     let (status, _, stderr) = server.wait();
     assert!(status.success());
-    assert!(!stderr.contains("serve_file: "), "{stderr}");
+    let complaints = stderr
+        .lines()
+        .filter(|line| line.starts_with("serve_file: "));
+    for complaint in complaints {
+        // The client may have left before or after the server had sent everything.
+        assert!(complaint.starts_with("serve_file: /source: "), "{stderr}");
+    }
 }
