@@ -67,7 +67,7 @@ impl<'e, End: AsyncEnd> Watched<'e, End> {
         let duplicate = duplicate.map_err(|error| self.failed("dup", &error))?;
         #[allow(
             deprecated,
-            reason = "its unsafe successor came with tokio 1.54. An `OwnedFd` is what both need: it \
+            reason = "tokio 1.54 asks its callers to promise what an `OwnedFd` guarantees: it \
                       names one descriptor, and keeps it open"
         )]
         let registered = AsyncFd::with_interest(duplicate, self.interest);

@@ -78,7 +78,7 @@ fn owned_halves_move_exactly_while_the_other_half_is_in_use() {
 
 #[test]
 fn an_async_fd_in_either_mode_moves_exactly() {
-    #[allow(deprecated, reason = "its successor is unsafe")]
+    #[allow(deprecated, reason = "its successor asks for a promise")]
     let register = |socket: std::net::TcpStream| AsyncFd::new(socket).unwrap();
     check(|source, sink| {
         source.set_nonblocking(true).unwrap();
