@@ -95,7 +95,7 @@ fn preposition(call: &str, side: Side) -> &'static str {
         (Side::Source, "fstat" | "fcntl" | "getsockopt") => " of the source",
         (Side::Sink, "flush" | "fstat" | "fcntl" | "getsockopt") => " of the sink",
         (Side::Source, "close" | "lseek" | "poll") => " on the source",
-        (Side::Sink, "close" | "fdatasync" | "lseek" | "poll" | "sync_file_range") => {
+        (Side::Sink, "close" | "fdatasync" | "lseek" | "poll" | "shutdown" | "sync_file_range") => {
             " on the sink"
         }
         (Side::Source, _) => " from the source",

@@ -2,12 +2,14 @@
 
 use std::os::fd::BorrowedFd;
 
+use crate::call_error::CallError;
 use crate::error::Error;
 use crate::report::{Ended, Report};
 #[cfg(feature = "tokio")]
 use crate::session::Belief;
 use crate::session::{Interest, Progressed, Steps};
-use crate::sys::{self, Kernel};
+use crate::side::Side;
+use crate::sys::{self, Errno, Kernel};
 
 /// One direction of a relay.
 pub(super) struct Direction<'a, K: Kernel> {
@@ -57,12 +59,12 @@ impl<'a, K: Kernel> Direction<'a, K> {
             Ok(Progressed::Moved(n)) => return Ok(n),
             Ok(Progressed::Blocked(interest)) => self.interest = Some(interest),
             Ok(Progressed::Ended(ended)) => {
-                if let (_, Some(error)) = self.finish() {
+                let (report, failed) = self.finish();
+                if let Some(error) = failed {
                     return Err(error);
                 }
                 if ended == Ended::Eof {
-                    // An end that is no socket, or is no longer connected, needs none.
-                    let _ = sys::shut_down_writes(self.sink);
+                    self.shut_down_sink(report)?;
                 }
             }
             Err(error) => {
@@ -71,6 +73,18 @@ impl<'a, K: Kernel> Direction<'a, K> {
             }
         }
         Ok(0)
+    }
+
+    /// Passes the end of the stream on to the peer of the sink.
+    fn shut_down_sink(&self, report: Report) -> Result<(), Error> {
+        match sys::shut_down_writes(self.sink) {
+            // An end that is no socket, or is no longer connected, cannot pass it on.
+            Ok(()) | Err(Errno::NOTSOCK | Errno::NOTCONN) => Ok(()),
+            Err(errno) => {
+                let error = CallError::new("shutdown", Side::Sink, errno);
+                Err(Error::new(error.into(), report))
+            }
+        }
     }
 
     /// Notes the result of a poll for the interest of the last step.
