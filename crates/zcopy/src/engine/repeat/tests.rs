@@ -87,6 +87,8 @@ fn repetitions() -> impl prop::strategy::Strategy<Value = Repetition> {
     (scenarios(), any::<bool>(), lens, limits).prop_map(
         |(mut scenario, is_pipe, pattern_len, limit)| {
             scenario.sink.is_positional = false;
+            // A repetition has no steps for its caller.
+            scenario.options.step = None;
             if is_pipe {
                 (scenario.sink.kind, scenario.sink.appends) = (Kind::Pipe, false);
             }

@@ -59,6 +59,8 @@ fn filter_cases() -> impl prop::strategy::Strategy<Value = FilterCase> {
         }
         scenario.sink.is_positional = false;
         scenario.options.tick = None;
+        // A filter has no steps for its caller.
+        scenario.options.step = None;
         scenario.drop_infeasible_interferences();
         // The property does not check what a filter was shown of a source that changes.
         scenario.interferences.retain(|other| {
