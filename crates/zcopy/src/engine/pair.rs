@@ -385,7 +385,7 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         if until_limit == 0 || self.state.records.is_at_limit() {
             return Ok(Flow::Ended(Ended::Limit));
         }
-        let max = match self.allowance(until_limit.min(self.context.max_step)) {
+        let max = match self.allowance(until_limit) {
             Ok(max) => max,
             Err(time) => {
                 self.has_waited = false;

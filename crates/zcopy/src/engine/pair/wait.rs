@@ -22,7 +22,8 @@ impl<K: Kernel> PairEngine<'_, K> {
         let kernel = &self.context.kernel;
         if self.state.needs_input() {
             let in_flight = self.state.in_flight();
-            return self.context.pacer.take(kernel, until_limit, in_flight);
+            let wanted = until_limit.min(self.context.max_step);
+            return self.context.pacer.take(kernel, wanted, in_flight);
         }
         let waiting = self.state.buffer.pending();
         let waiting = &waiting[..until_limit.min(waiting.len() as u64) as usize];
