@@ -68,7 +68,7 @@ fn run() -> anyhow::Result<()> {
     let mut owed = Vec::new();
     let nothing = File::open("/dev/null")?;
     loop {
-        let peer = connect(&address);
+        let peer = connect(&address).with_context(|| address.to_string())?;
         owed = match Transfer::new(&nothing, &peer).prefix(owed).run() {
             Ok(_) => match ship(&source, growth.as_ref(), &peer)? {
                 Some(owed) => owed,
@@ -81,7 +81,8 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
-fn connect(address: &str) -> TcpStream {
+/// Connects to the peer as soon as it is there. An address that cannot be one is an error.
+fn connect(address: &str) -> std::io::Result<TcpStream> {
     loop {
         let connected = TcpStream::connect(address).and_then(|peer| {
             // `has_left` must not wait. The transfers wait by poll(2).
@@ -89,8 +90,8 @@ fn connect(address: &str) -> TcpStream {
             Ok(peer)
         });
         match connected {
-            Ok(peer) => return peer,
-            Err(_) => thread::sleep(RETRY_DELAY),
+            Err(error) if error.kind() != ErrorKind::InvalidInput => thread::sleep(RETRY_DELAY),
+            connected => return connected,
         }
     }
 }
