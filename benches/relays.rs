@@ -1,8 +1,8 @@
 //! Relays and servers in turns: throughput, and the processor time that the one in the middle takes.
 //!
-//! A thread writes, a thread reads, and the mover stands between. Its CPU seconds per GB are those
-//! of the whole process without these two threads, so that a thread pool counts. Prints a table for
-//! each route with medians and the 10th and 90th percentile. `ZCOPY_BENCH_SIZES`
+//! One thread writes, another one reads, and the mover moves the bytes between them. The CPU seconds
+//! per GB are those of the process minus those of these two threads: the threads of a pool count.
+//! The table of each route shows medians, and the 10th and 90th percentiles. `ZCOPY_BENCH_SIZES`
 //! and `ZCOPY_BENCH_TURNS` [default: 15] say how much; arguments choose routes by a part of their
 //! name. The order within a turn is random.
 
@@ -30,7 +30,7 @@ enum From {
     File(File),
 }
 
-/// What one run of a mover took.
+/// The time and the processor time of one run of a mover.
 #[derive(Clone, Copy)]
 struct Taken {
     time: Duration,
@@ -62,7 +62,7 @@ fn main() {
     }
 }
 
-/// What each mover took, in random order within each turn.
+/// Measures the movers in turns, each turn in random order. Returns the runs of each mover.
 fn measure(from: &From, movers: &[Mover], bytes: u64, turns: u32) -> Vec<Vec<Taken>> {
     let mut taken = vec![Vec::new(); movers.len()];
     let mut order: Vec<usize> = (0..movers.len()).collect();

@@ -106,7 +106,7 @@ fn join(
     stop: &Stop,
 ) -> anyhow::Result<()> {
     let server = TcpStream::connect_timeout(&backend, CONNECT_TIMEOUT).context("the backend")?;
-    // What arrives goes on at once: whoever sent it has decided how to cut it.
+    // Bytes go on at once: their sender has decided how to divide them into segments.
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let print = |report: &RelayReport| {

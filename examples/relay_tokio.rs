@@ -96,7 +96,7 @@ async fn join(
 ) -> anyhow::Result<()> {
     let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(backend)).await;
     let server = connected.context("the backend")?.context("the backend")?;
-    // What arrives goes on at once: whoever sent it has decided how to cut it.
+    // Bytes go on at once: their sender has decided how to divide them into segments.
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
     let print = |report: &RelayReport| {

@@ -62,7 +62,7 @@ fn run() -> anyhow::Result<Ended> {
         "{bytes} of {total_bytes} {bar:30} {binary_bytes_per_sec}, {eta} left",
     )?);
     bar.set_position(done);
-    // What an earlier run has copied says nothing about the speed of this one.
+    // The bytes of an earlier run say nothing about the speed of this one.
     bar.reset_eta();
     let mut transfer = Transfer::new(&source, &dest)
         .source_offset(done)

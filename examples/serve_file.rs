@@ -228,7 +228,7 @@ fn read_request(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<Request
     Ok(Some(Request { line, fields }))
 }
 
-/// What a request asks for by the field `Range`, in a file of a certain length.
+/// The range that the field `Range` of a request names in a file of a certain length.
 enum Range {
     /// From the first offset up to the second, which is excluded.
     Part(u64, u64),

@@ -11,7 +11,7 @@
 //! between two connections.
 //!
 //! "Accepted" is all that TCP tells a program: the kernel has taken the bytes. If the peer dies, those
-//! that are still on their way, or that it has acknowledged and not read, are gone, and nobody learns
+//! that are still on their way, or that it has acknowledged and not read, are gone, and no program learns
 //! which. (`ioctl(SIOCOUTQ)` tells how many bytes the peer's kernel has not acknowledged. What its
 //! program has read, only that program can say, in a protocol of its own.) So this program looks for
 //! a peer that has left before it sends, not after; and at the end of standard input it shuts the
@@ -64,7 +64,7 @@ fn run() -> anyhow::Result<()> {
         None => (File::from(stdin().as_fd().try_clone_to_owned()?), None),
     };
 
-    // What standard output has and the peer has not.
+    // The bytes that standard output has received and the peer has not.
     let mut owed = Vec::new();
     let nothing = File::open("/dev/null")?;
     loop {
@@ -144,7 +144,7 @@ fn ship(
 fn level(source: &File, report: Report) -> anyhow::Result<Vec<u8>> {
     let ahead = |sink: usize| report.sinks()[sink].ahead() as usize;
     let [out, peer] = [ahead(0), ahead(1)];
-    // What follows `report.bytes()`: the bytes in flight out of a pipe, or those behind the cursor of
+    // The bytes behind `report.bytes()`: those in flight out of a pipe, or those behind the cursor of
     // a file.
     let mut bytes = report.into_undelivered();
     let missing = out.max(peer).saturating_sub(bytes.len());

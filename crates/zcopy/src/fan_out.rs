@@ -78,7 +78,7 @@ mod settings;
 /// - Memory: [`buffer_size`](Self::buffer_size), [`grow_pipes`](Self::grow_pipes),
 ///   [`pipe_size`](Self::pipe_size).
 ///
-/// What only a single sink can have is no option of a fan-out: sharing blocks, making holes,
+/// A fan-out lacks the options that serve a single sink only: sharing blocks, making holes,
 /// skipping bad blocks, and limits of records.
 ///
 /// ```compile_fail,E0599
@@ -114,7 +114,7 @@ pub struct FanOut<'a, Source = BorrowedFd<'a>> {
     rest: Rest<'a>,
 }
 
-/// What a fan-out consists of besides its ends.
+/// The options and callbacks of a fan-out, without its ends.
 struct Rest<'a> {
     policy: SinkPolicy<'a>,
     options: Options,

@@ -37,7 +37,7 @@ const MAX_READ: usize = 64 << 10;
 #[derive(Default)]
 pub(crate) struct SeriesState(Mutex<Passed>);
 
-/// What one transfer of a series passes on to the next.
+/// The facts and the buffer that one transfer of a series passes on to the next.
 #[derive(Default)]
 struct Passed {
     /// The sink's facts from its last classification. Kind, identity and access mode do not change

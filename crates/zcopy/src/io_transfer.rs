@@ -110,7 +110,7 @@ pub struct IoTransfer<'a, Source, Sink> {
     settings: Settings<'a>,
 }
 
-/// What a transfer consists of besides its ends.
+/// The options and callbacks of a transfer, without its ends.
 #[derive(Default)]
 struct Settings<'a> {
     options: Options,
@@ -126,6 +126,13 @@ impl<Source, Sink> IoTransfer<'_, Source, Sink> {
             sink,
             settings: Settings::default(),
         }
+    }
+
+    /// Replaces all options at once.
+    #[cfg(test)]
+    pub(crate) fn with_options(mut self, options: Options) -> Self {
+        self.settings.options = options;
+        self
     }
 }
 
@@ -311,7 +318,9 @@ fn prepare<K: Kernel>(
 ) -> Result<FdInfo> {
     let classified = classify::classify(kernel, side, fd).and_then(|mut info| {
         let is_long = info.size.is_some_and(|size| size > plan::OFFLOAD_ABOVE);
-        if is_long || info.direct || info.kind == Kind::Block {
+        // An observer is told how much is left behind the cursor.
+        let needs_facts = is_long || info.direct || info.kind == Kind::Block || options.observed;
+        if needs_facts {
             info.classify_fully(kernel, fd);
         }
         match side {

@@ -227,7 +227,7 @@ impl RecordOptions {
     }
 }
 
-/// What a [`FanOut`](crate::FanOut) does when one of its sinks fails.
+/// The decision of a [`FanOut`](crate::FanOut) after a failure of one of its sinks.
 ///
 /// # Examples
 ///

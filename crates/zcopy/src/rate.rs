@@ -69,7 +69,7 @@ pub struct RateLimiter {
     bucket: Arc<Mutex<Bucket>>,
 }
 
-/// What the clones of a limiter share.
+/// The state that the clones of a limiter share.
 #[derive(Debug)]
 struct Bucket {
     tokens: TokenBucket,

@@ -73,7 +73,7 @@ use crate::{FanOut, RateLimiter, Transfer};
 pub struct Session<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
     /// `None` once the transfer has failed or is finished.
     parts: Option<Parts<'a, Source, Sink>>,
-    /// What the transfer had done when it failed.
+    /// The progress and the report of a transfer that has failed.
     failed: Option<(Progress, Report)>,
 }
 
@@ -104,8 +104,8 @@ pub enum Progressed {
     Ended(Ended),
 }
 
-/// What a [`Session`] waits for: a source that is readable, a sink that is writable, the time, or
-/// several of these.
+/// The events that a [`Session`] waits for: a source that is readable, a sink that is writable, the
+/// time, or several of these.
 ///
 /// A step that is taken too early does no harm: it polls, and returns what is still missing. If
 /// neither side is of interest, the session waits for the time alone: for its rate, for example.
@@ -162,7 +162,9 @@ impl<'a, Source, Sink> Session<'a, Source, Sink> {
         }
     }
 
-    /// Takes one step: moves up to `max` bytes, or returns what to wait for.
+    /// Takes one step: takes up to `max` bytes from the source and moves them, or returns the events
+    /// to wait for. Bytes that an earlier step has taken, and that the sink has not accepted, move
+    /// besides.
     ///
     /// A step moves what a few system calls move: at most a few MiB on pipes and sockets and 64 MiB
     /// between files, whatever `max` is, unless a whole file is cloned at once. A message, and an

@@ -2,7 +2,8 @@
 //! and the tests have a simulated kernel.
 //!
 //! This is the only file of the crate that may contain `unsafe`: for the ioctls, for the one call
-//! that rustix lacks, and for a read whose buffers overlap.
+//! that rustix lacks, for a read whose buffers overlap, and for descriptors that a value borrows
+//! from owners beside it.
 
 #![allow(
     unsafe_code,
@@ -427,7 +428,7 @@ pub(crate) fn shut_down_writes(fd: BorrowedFd<'_>) -> Result<()> {
 
 /// A value that uses descriptors, together with their owners.
 ///
-/// The value is dropped before the owners. Nobody changes the owners while the value exists.
+/// The value is dropped before the owners. No code changes the owners while the value exists.
 pub(crate) struct WithOwners<Value, Owners> {
     // Fields are dropped in this order.
     value: Value,

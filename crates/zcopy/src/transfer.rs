@@ -168,7 +168,7 @@ pub struct Transfer<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
     rate_limiter: Option<RateLimiter>,
     record_rate_limiter: Option<RateLimiter>,
     stop: Option<Stop>,
-    /// What is sent in front of the bytes of the source.
+    /// The bytes that precede those of the source.
     prefix: Vec<u8>,
     series_state: Option<&'a SeriesState>,
 }
@@ -553,7 +553,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// What a transfer consists of besides its ends.
+/// The options and callbacks of a transfer, without its ends.
 struct Rest<'a> {
     options: Options,
     callbacks: Callbacks<'a>,

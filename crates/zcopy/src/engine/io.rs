@@ -28,6 +28,9 @@ use crate::wait::Wait;
 
 mod callers_end;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use callers_end::{CallersEnd, CallersReader, CallersWriter};
 
 /// A transfer between a descriptor and a reader or writer of the caller's.
@@ -117,7 +120,7 @@ impl<'a, K: Kernel, End: CallersEnd> IoEngine<'a, K, End> {
     }
 
     /// If calls may not sleep, returns a wait for the descriptor that the coming step needs.
-    /// Otherwise a descriptor in blocking mode blocks in the call itself. Nobody can wait for a
+    /// Otherwise a descriptor in blocking mode blocks in the call itself. No poll tells about a
     /// reader or writer.
     fn wait_before_step(&mut self) -> Option<Wait> {
         if self.context.blocking() == Blocking::MaySleep {

@@ -1,4 +1,4 @@
-//! What failed: the kind that callers tell apart, and its details.
+//! The kinds of errors that callers tell apart, and the details of an error.
 
 use crate::side::Side;
 use crate::strategy::Strategy;
@@ -6,7 +6,7 @@ use crate::strategy::Strategy;
 #[cfg(doc)]
 use crate::{Error, Filter, IoTransfer, Reflink, Transfer};
 
-/// What failed, as [`Error::kind`] returns it.
+/// The kind of an [`Error`](crate::Error), as [`Error::kind`] returns it.
 ///
 /// [`Error::io_error_kind`] returns the kind of the standard library, such as
 /// [`StorageFull`](std::io::ErrorKind::StorageFull), which tells the errnos of failed calls apart.
@@ -52,7 +52,7 @@ pub enum ErrorKind {
     FilterFailed,
 }
 
-/// What failed, with the details that the text of the error names.
+/// The details that the text of an error names.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub(crate) enum Details {
     #[error("the {} cannot be used: {reason}", endpoint(*side))]

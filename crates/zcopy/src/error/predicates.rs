@@ -86,7 +86,7 @@ impl Error {
     /// | `EPIPE` | no reader is left, or this end was shut down for writing (write(2), send(2)) |
     /// | `ECONNRESET` | the peer has reset the connection (send(2)) |
     /// | `ECONNABORTED` | the connection was destroyed on this machine (`ss --kill`) |
-    /// | `ECONNREFUSED` | nobody receives the datagrams any more (recv(2), udp(7)) |
+    /// | `ECONNREFUSED` | the socket that received the datagrams has closed (recv(2), udp(7)) |
     /// | `ENOTCONN` | the socket has no peer: it never had one, or the peer of a unix datagram socket has gone and an earlier call has said so (send(2)) |
     /// | `ESHUTDOWN` | the end was shut down (SCTP, USB gadgets; errno(3)) |
     ///

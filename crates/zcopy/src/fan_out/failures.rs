@@ -1,4 +1,4 @@
-//! What a [`FanOut`] does when one of its sinks fails.
+//! Failures of single sinks: a [`FanOut`] ends, or continues without the sink.
 
 use super::FanOut;
 use crate::engine::SinkPolicy;

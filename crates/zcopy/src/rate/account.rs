@@ -1,4 +1,4 @@
-//! What one transfer has taken from a rate limiter.
+//! The tokens that one transfer has taken from a rate limiter.
 
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 //! A transfer takes tokens before its step and pays with them for the units (bytes or records) that
 //! its sink accepts; what is left after the step goes back. So two transfers never move by the same
 //! tokens. A transfer that is refused while others use the bucket gets a place in line: its tokens
-//! are taken in advance, and are its own at the moment when the bucket has earned them. So nobody
-//! starves, and a transfer that never returns for its tokens delays nobody.
+//! are taken in advance, and are its own at the moment when the bucket has earned them. So no
+//! transfer starves, and one that never returns for its tokens delays no other.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub(crate) struct TokenBucket {
 /// The tokens of a bucket that one transfer has.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// What the transfer has taken, and not yet spent on units that its sink has accepted.
+    /// The tokens that the transfer has taken and not yet spent on units that its sink has accepted.
     tokens: u64,
     place: Option<Place>,
 }

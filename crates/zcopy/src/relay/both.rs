@@ -32,7 +32,7 @@ pub(super) struct PreparedBoth {
     b_to_a: (FdInfo, FdInfo, Plan),
 }
 
-/// What a reactor believes of one end.
+/// The beliefs of a reactor about one end.
 #[cfg(feature = "tokio")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beliefs {
@@ -282,7 +282,8 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
     }
 }
 
-/// What `poll(2)` reports of an end that is broken or hung up: the next call tells more.
+/// The flags that `poll(2)` returns for an end that is broken or hung up. The next call returns the
+/// error.
 const BROKEN: PollFlags = PollFlags::HUP.union(PollFlags::ERR);
 
 /// The descriptors of one `poll(2)`: both ends, and the caller's `Stop`.
@@ -301,7 +302,7 @@ impl<'fd> Polled<'fd> {
         }
     }
 
-    /// Adds a descriptor, unless nobody waits for it: it may be hung up, which would end every
+    /// Adds a descriptor, unless it has no awaited events: it may be hung up, which would end every
     /// poll.
     fn push(&mut self, fd: BorrowedFd<'fd>, events: PollFlags) -> Option<usize> {
         if events.is_empty() {

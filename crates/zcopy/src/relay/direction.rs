@@ -15,7 +15,7 @@ use crate::sys::{self, Errno, Kernel};
 pub(super) struct Direction<'a, K: Kernel> {
     state: State<'a, K>,
     sink: BorrowedFd<'a>,
-    /// What the last step waits for.
+    /// The events and the time that the last step waits for.
     interest: Option<Interest>,
     /// Whether a poll has just found that the interest is not fulfilled.
     is_known_blocked: bool,

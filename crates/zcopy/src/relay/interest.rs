@@ -1,4 +1,4 @@
-//! What a relay waits for, and the result of its steps.
+//! The results of a relay's steps, and the events that it waits for.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub enum RelayProgressed {
     Ended(Ended),
 }
 
-/// What a [`RelaySession`] waits for: one of the events at its ends, or the time.
+/// The events at both ends, one of which a [`RelaySession`] waits for, and the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RelayInterest {
     pub(super) a: EndInterest,

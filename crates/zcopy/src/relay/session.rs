@@ -44,7 +44,7 @@ use crate::{Relay, Session};
 pub struct RelaySession<A, B> {
     /// `None` once the relay has failed or is finished.
     parts: Option<WithOwners<Both<'static, Linux>, (A, B)>>,
-    /// What the relay had done when it failed.
+    /// The report of a relay that has failed.
     failed: Option<RelayReport>,
 }
 

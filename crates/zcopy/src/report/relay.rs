@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{Ended, Report};
 
-/// What a [`Relay`](crate::Relay) did, with an account for each direction.
+/// The report of a [`Relay`](crate::Relay), with an account of each direction.
 ///
 /// # Examples
 ///

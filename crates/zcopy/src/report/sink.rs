@@ -67,7 +67,7 @@ impl SinkReport {
     ///
     /// 1. [`Report::undelivered`](crate::Report::undelivered), out of a pipe, a socket, or another
     ///    source without a cursor.
-    /// 2. What the source still has. The cursor of a file stands behind `Report::bytes`; a
+    /// 2. The bytes that the source still has. The cursor of a file stands behind `Report::bytes`; a
     ///    [source offset](crate::FanOut::source_offset) has to be advanced by that number.
     ///
     /// Each sink has the first `ahead` of these bytes already: of a pipe, it lacks
@@ -75,12 +75,12 @@ impl SinkReport {
     /// behind the cursor on.
     ///
     /// A sink that was detached stays where it was. It can continue in the same way, unless it has
-    /// fewer bytes than `Report::bytes`: then nobody has kept what it lacks.
+    /// fewer bytes than `Report::bytes`: then the bytes that it lacks are lost.
     ///
     /// # Examples
     ///
-    /// Three sinks receive what a pipe holds. The third one has no room for it, and nobody reads
-    /// from it, until the fan-out gives up:
+    /// Three sinks receive what a pipe holds. The third one has no room for it, and no process
+    /// reads from it, until the fan-out gives up:
     ///
     /// ```
     /// use std::io::{Read, Write};

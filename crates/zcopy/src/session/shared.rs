@@ -75,7 +75,7 @@ impl<'a> Shared<'a> {
     ///
     /// # Errors
     ///
-    /// Those of `f`, and the failure of an earlier step of which nobody has heard.
+    /// Those of `f`, and the failure of an earlier step that no call has returned.
     pub(crate) fn with<R>(
         &self,
         f: impl FnOnce(&mut Steps<'a, Linux>) -> Result<R, Error>,
@@ -97,7 +97,7 @@ impl<'a> Shared<'a> {
 }
 
 /// A session that is dropped ends the transfer, unless a thread takes a step: then the thread ends
-/// it, and nobody waits for that.
+/// it, and the drop does not wait.
 impl Drop for Shared<'_> {
     fn drop(&mut self) {
         if let Ok(mut state) = self.state.try_lock() {
@@ -128,7 +128,7 @@ impl<'a> State<'a> {
 
 impl Visit<'_> {
     /// Takes steps until one is blocked, the transfer ends, or about `max` bytes have moved.
-    /// Returns `None` if a step fails, which the next call reports, or if nobody waits any longer.
+    /// Returns `None` if a step fails, which the next call reports, or if its task has gone.
     pub(crate) fn take_steps(self, max: u64) -> Option<Progressed> {
         let mut state = lock(&self.state);
         let mut moved = 0;

@@ -24,7 +24,7 @@ use crate::wait::{self, Awaited, PollState, Readiness, Wait};
 /// An engine whose steps the caller takes.
 pub(crate) struct Steps<'a, K: Kernel> {
     engine: Box<dyn Engine<'a, Kernel = K> + Send + 'a>,
-    /// What the next step waits for.
+    /// The wait before the next step.
     waiting: Option<Waiting>,
     /// The indices of the sinks that it waits for.
     blocked_sinks: Vec<usize>,
@@ -34,18 +34,18 @@ pub(crate) struct Steps<'a, K: Kernel> {
     must_finish: bool,
 }
 
-/// What a step waits for.
+/// The wait before a step.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     /// Until when the session sleeps first, on the kernel's clock.
     sleeps_until: Option<Duration>,
-    /// What it polls for then.
+    /// The endpoints that it polls then.
     readiness: Option<Readiness>,
     /// Whether it has begun in this step. Then there is nothing to recheck yet.
     is_new: bool,
 }
 
-/// What a reactor believes of one end.
+/// The belief of a reactor about one end.
 #[cfg(feature = "tokio")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Belief {
@@ -134,7 +134,11 @@ impl<'a, K: Kernel> Steps<'a, K> {
                     let is_blocked = waiting.readiness.is_none_or(|it| it.is_certain);
                     if is_blocked && blocking == Blocking::Nonblocking {
                         let interest = interest(self.engine.context(), waiting);
-                        return Ok(self.blocked(interest));
+                        // An endpoint that never becomes ready is not waited for: the next call
+                        // returns the reason.
+                        if interest != Interest::default() {
+                            return Ok(self.blocked(interest));
+                        }
                     }
                 }
             }
@@ -254,7 +258,7 @@ impl<'a, K: Kernel> Steps<'a, K> {
             source_end.fd = source;
             sink_end.fd = sink;
         }
-        // What a step waits for holds copies of them; nothing else does.
+        // The awaited endpoints are the only copies.
         for awaited in &mut self.engine.context().awaited {
             awaited.fd = match awaited.side {
                 Side::Source => source,
@@ -299,7 +303,7 @@ impl<'a, K: Kernel> Steps<'a, K> {
 impl<K: Kernel> Drop for Steps<'_, K> {
     fn drop(&mut self) {
         if self.must_finish {
-            // Nobody is left to hear of a failure.
+            // No caller is left to learn of a failure.
             let _ = self.finish();
         }
     }

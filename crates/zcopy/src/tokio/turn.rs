@@ -6,7 +6,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// A task yields after this many steps, however few bytes they move.
 const MAX_STEPS: u32 = 64;
 
-/// What a task has left to do before it yields.
+/// The bytes and steps that a task has left before it yields.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     bytes: u64,

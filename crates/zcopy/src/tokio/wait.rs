@@ -16,7 +16,7 @@ use crate::stop::Stop;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waited {
     Slept,
-    /// What it waited for was there already.
+    /// The awaited event had happened before.
     NotAtAll,
 }
 

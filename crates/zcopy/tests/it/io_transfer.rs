@@ -22,7 +22,7 @@ const LENGTHS: [usize; 9] = [
 
 const BUFFER: usize = 256 << 10;
 
-/// What each call of a reader or writer moves at most, in bytes: all, an odd number, or one. Every
+/// The most bytes that each call of a reader or writer moves: all, an odd number, or one. Every
 /// second call of the odd one is interrupted.
 const PIECES: [usize; 3] = [usize::MAX, 7777, 1];
 

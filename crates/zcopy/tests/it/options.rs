@@ -51,7 +51,7 @@ impl_maybe_options!([Source, Sink] Transfer<'_, Source, Sink>);
 impl_maybe_options!([Source] FanOut<'_, Source>);
 impl_maybe_options!([] Repeat<'_>);
 
-/// What is run: a transfer, or a fan-out.
+/// A transfer or a fan-out.
 pub(crate) trait Runs: MaybeOptions {
     fn run(self) -> zcopy::Result<Report>;
 }

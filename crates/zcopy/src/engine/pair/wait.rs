@@ -42,7 +42,7 @@ impl<K: Kernel> PairEngine<'_, K> {
             return None;
         }
         let (source, sink) = (&self.state.source.info, &self.state.sink.info);
-        // In a session that takes it as it is, a call in non-blocking mode tells more than a poll.
+        // The call itself tells a session whether a descriptor in non-blocking mode is ready.
         let stepped = self.context.options.stepped;
         let needs_poll = |info: &FdInfo| !(stepped && info.nonblocking);
         let needs_input = self.state.needs_input();

@@ -166,6 +166,24 @@ fn a_direct_sink_takes_any_length_at_any_offset_from_a_reader() {
 }
 
 #[test]
+fn a_direct_sink_gets_whole_blocks_of_single_bytes() {
+    let Some(dir) = Fs::Ext4.dir() else {
+        return;
+    };
+    let bytes = pattern(3 * 4096 + 1);
+    let sink = reopen(&file_in(&dir, b""), OFlags::WRONLY | OFlags::DIRECT);
+    let reader = InPieces::new(&bytes[..], 1);
+    let report = Transfer::from_reader(reader, &sink).run().unwrap();
+    assert_moved_all(&report, bytes.len(), "single bytes");
+    let n_reads = bytes.len() as u64 + 1;
+    assert_eq!(
+        report.attempts()[0].calls(),
+        n_reads + 4,
+        "a write for each block"
+    );
+}
+
+#[test]
 fn a_direct_source_is_read_wherever_its_cursor_is_for_a_writer() {
     let Some(dir) = Fs::Ext4.dir() else {
         return;

@@ -12,9 +12,9 @@ use super::{Damaged, InPieces, ReadFn, WriteFn, failing_reader, failing_writer};
 use crate::endpoints::{full, null, pipe};
 use crate::files::{
     appending, assert_same, contents, cursor, file, file_in, pattern, read_to_end, reopen,
-    write_all,
+    set_cursor, write_all,
 };
-use crate::mounts::{Fs, mount_tmpfs};
+use crate::mounts::{Fs, loop_mount, mount_tmpfs};
 
 const PIECE: usize = 3001;
 
@@ -127,6 +127,36 @@ fn a_full_disk_counts_what_it_took_and_hands_the_rest_back() {
         all.extend(contents(&more));
         assert_same(&all, &bytes, "both sinks");
     }
+}
+
+/// The range that a write through the second opening has reserved is given back.
+#[test]
+fn a_full_disk_leaves_the_cursor_of_a_direct_sink_where_it_was() {
+    let Some(root) = loop_mount("ext4", 16) else {
+        return;
+    };
+    let filler = file_in(&root.dir(), b"");
+    let error = Transfer::from_reader(io::repeat(7), &filler)
+        .run()
+        .unwrap_err();
+    assert_eq!(error.io_error_kind(), ErrorKind::StorageFull);
+    assert_eq!(error.bytes(), filler.metadata().unwrap().len());
+
+    // Blocks that ext4 has reserved for its own tables become free. Some files take them.
+    let mut files = Vec::new();
+    for _ in 0..10_000 {
+        let file = file_in(&root.dir(), b"");
+        let sink = reopen(&file, OFlags::WRONLY | OFlags::DIRECT);
+        files.push(file);
+        set_cursor(&sink, 1);
+        if let Err(error) = Transfer::from_reader(&b"hello"[..], &sink).run() {
+            assert_eq!(error.io_error_kind(), ErrorKind::StorageFull);
+            assert_eq!((error.bytes(), error.undelivered()), (0, &b"hello"[..]));
+            assert_eq!(cursor(&sink), 1);
+            return;
+        }
+    }
+    panic!("the disk is not full");
 }
 
 #[test]

@@ -7,12 +7,13 @@ use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
-use zcopy::{Ended, RateLimiter, Side, Stop, Strategy, Transfer};
+use zcopy::{Ended, Progress, RateLimiter, Side, Stop, Strategy, Transfer};
 
 use super::{BUFFER, InPieces, LENGTHS, PIECES, ReadFn, WriteFn};
-use crate::endpoints::{null, packets, pipe};
+use crate::endpoints::{fifo, null, packets, pipe};
 use crate::files::{
-    assert_same, contents, cursor, file, file_in, pattern, read_to_end, reopen, write_all,
+    assert_same, contents, cursor, file, file_in, pattern, read_to_end, reopen, set_cursor,
+    write_all,
 };
 use crate::mounts::Fs;
 use crate::refused::needs;
@@ -197,6 +198,42 @@ fn an_observer_sees_each_count_and_stops_the_transfer_at_one() {
 }
 
 #[test]
+fn an_observer_is_told_the_length_that_a_file_or_a_limit_gives() {
+    let bytes = pattern(1000);
+    let source = file(&bytes);
+    set_cursor(&source, 300);
+    for (limit, expected) in [(None, 700), (Some(10), 10)] {
+        let mut total = None;
+        let to = Transfer::to_writer(&source, io::sink())
+            .source_offset(300)
+            .limit(limit);
+        let observe = |progress: &Progress| {
+            total = progress.total();
+            ControlFlow::Continue(())
+        };
+        to.observe(observe).run().unwrap();
+        assert_eq!(total, Some(expected));
+    }
+    for (limit, expected) in [(None, None), (Some(10), Some(10))] {
+        let mut total = None;
+        let from = Transfer::from_reader(&bytes[..], null()).limit(limit);
+        let observe = |progress: &Progress| {
+            total = progress.total();
+            ControlFlow::Continue(())
+        };
+        from.observe(observe).run().unwrap();
+        assert_eq!(total, expected);
+    }
+    let mut total = None;
+    let at_cursor = Transfer::to_writer(&source, io::sink()).observe(|progress| {
+        total = progress.total();
+        ControlFlow::Continue(())
+    });
+    assert_eq!(at_cursor.run().unwrap().bytes(), 700);
+    assert_eq!(total, Some(700));
+}
+
+#[test]
 fn records_are_counted_when_they_have_been_accepted() {
     let lines = "one\ntwo\nthree".repeat(10_000);
     let report = Transfer::from_reader(lines.as_bytes(), null())
@@ -275,6 +312,16 @@ fn a_silent_source_ends_a_transfer_to_a_writer_after_the_idle_time_out() {
     let report = to.run().unwrap();
     assert_eq!((report.bytes(), report.ended()), (5, Ended::TimedOut));
     assert_eq!((&writer.inner[..], writer.n_flushes), (&b"hello"[..], 1));
+}
+
+/// It polls as if a writer were to come.
+#[test]
+fn a_fifo_without_a_writer_ends_a_transfer_to_a_writer_also_with_a_time_out() {
+    let (reader, writer) = fifo();
+    drop(writer);
+    let source = reopen(&reader, OFlags::RDONLY | OFlags::NONBLOCK);
+    let to = Transfer::to_writer(&source, io::sink()).idle_timeout(Duration::from_millis(5));
+    assert_eq!(to.run().unwrap().ended(), Ended::Eof);
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn a_slower_rate_holds_from_the_next_step_on() {
     assert!(took + Duration::from_millis(300) >= ideal, "{took:?}");
 }
 
-/// Nobody can change the rate of a transfer that has its own.
+/// No other thread can change the rate of a transfer that has its own.
 #[test]
 fn a_transfer_sleeps_once_for_its_own_rate_and_looks_ten_times_a_second_at_that_of_others() {
     for n_clones in [0, 1] {
