@@ -6,7 +6,7 @@ use crate::strategy::Strategy;
 #[cfg(doc)]
 use crate::{Error, Filter, IoTransfer, Reflink, Transfer};
 
-/// The kind of an [`Error`](crate::Error), as [`Error::kind`] returns it.
+/// The kind of an error, as [`Error::kind`] returns it.
 ///
 /// [`Error::io_error_kind`] returns the kind of the standard library, such as
 /// [`StorageFull`](std::io::ErrorKind::StorageFull), which tells the errnos of failed calls apart.
