@@ -167,8 +167,9 @@ impl<'a, Source, Sink> Session<'a, Source, Sink> {
     /// besides.
     ///
     /// A step moves what a few system calls move: at most a few MiB on pipes and sockets and 64 MiB
-    /// between files, whatever `max` is, unless a whole file is cloned at once. A message, and an
-    /// `O_DIRECT` block, moves whole. It calls the [observer](Transfer::observe) as
+    /// between files, whatever `max` is, unless a whole file is cloned at once. A message and
+    /// an `O_DIRECT` block move whole, and so does a packet of a pipe (at most a page) if the kernel
+    /// refuses `splice(2)`. It calls the [observer](Transfer::observe) as
     /// [`run`](Transfer::run) does. Once the transfer has ended, it returns the same end again.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ use zcopy::{
 
 use crate::endpoints::{full, null, pipe};
 use crate::files::{contents, file, write_all};
+use crate::refused::needs;
 
 /// Whether a type is `Send`. An inherent constant, which exists if the type is, hides that of the
 /// trait.
@@ -275,7 +276,11 @@ fn a_session_continues_in_another_thread() {
     drop(writer);
     let sink = Arc::new(file(b""));
     let mut session = Transfer::new(source, Arc::clone(&sink)).start().unwrap();
-    assert_eq!(session.step(5).unwrap(), Progressed::Moved(5));
+    let progressed = session.step(5).unwrap();
+    // Without splice a step takes a whole packet, of which any pipe may hold some.
+    if needs(&[Strategy::Splice]) {
+        assert_eq!(progressed, Progressed::Moved(5));
+    }
     let other = std::thread::spawn(move || {
         let ended = session.drive().unwrap();
         (ended, session.finish().unwrap().bytes())
