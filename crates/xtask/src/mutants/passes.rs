@@ -54,6 +54,7 @@ const RANDOM_UNIT_TESTS: &[&str] = &[
     "tests::records::",
     "repeat::tests::",
     "fast_path::tests::",
+    "engine::io::tests::",
 ];
 
 /// The passes in their order. A mutant is caught by the first one that fails.

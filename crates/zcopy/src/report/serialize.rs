@@ -119,6 +119,7 @@ impl Serialize for BadRange {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
     use std::time::Duration;
 
     use serde_json::{json, to_value};
@@ -181,7 +182,9 @@ mod tests {
             bytes: 512,
             errno: Errno::IO,
         };
-        let error = json!({ "errno": 5, "message": "Input/output error (os error 5)" });
+        // glibc and musl name this errno differently.
+        let message = io::Error::from(Errno::IO).to_string();
+        let error = json!({ "errno": 5, "message": message });
         let expected = json!({ "offset": 4096, "bytes": 512, "error": error });
         assert_eq!(to_value(range).unwrap(), expected);
 
