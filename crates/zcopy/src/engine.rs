@@ -40,11 +40,9 @@ pub(crate) trait Engine<'a> {
     /// Returns the state of the transfer for an observer; `blocked` is the side that is waited for.
     fn progress(&self, blocked: Option<Side>) -> Progress;
 
-    /// Returns the source and the sink, if the engine has one of each.
+    /// Calls `visit` for each endpoint, if the engine can be that of a session.
     #[cfg(feature = "tokio")]
-    fn ends(&mut self) -> Option<(&mut Endpoint<'a>, &mut Endpoint<'a>)> {
-        None
-    }
+    fn for_each_endpoint(&mut self, _visit: &mut dyn FnMut(Side, &mut Endpoint<'a>)) {}
 
     /// Takes one step. After a [`Flow::Wait`] the driver calls it again when the wait is over, and
     /// [`Context::awaited`] then holds the result of the wait.

@@ -275,21 +275,32 @@ impl<'a, Source: AsFd> FanOut<'a, Source> {
     /// assert_eq!(std::io::read_to_string(reader)?, "hello");
     /// # Ok::<(), std::io::Error>(())
     /// ```
-    pub fn start(mut self) -> Result<Session<'a, Source, Sinks<'a>>> {
+    pub fn start(self) -> Result<Session<'a, Source, Sinks<'a>>> {
+        self.start_on(Linux).map(Session::new)
+    }
+
+    /// Begins on `kernel`; tests pass a simulated one.
+    pub(crate) fn start_on<K>(
+        mut self,
+        kernel: K,
+    ) -> Result<WithOwners<Steps<'a, K>, Ends<Source, Sinks<'a>>>>
+    where
+        K: Kernel + Copy + Send + 'a,
+    {
         self.rest.options.stepped = true;
-        let (mut from, mut to, plan) = self.prepare(&Linux)?;
+        let (mut from, mut to, plan) = self.prepare(&kernel)?;
         let Self {
             source,
             sinks,
             rest,
         } = self;
         let infos = (&mut from, &mut to[..]);
-        let ends = Ends::of_several(&Linux, source, sinks, infos, &rest.options);
-        Ok(Session::new(WithOwners::new(ends, |ends, lender| {
+        let ends = Ends::of_several(&kernel, source, sinks, infos, &rest.options);
+        Ok(WithOwners::new(ends, |ends, lender| {
             let source = lender.lend(ends.source_fd());
             let sinks = ends.sink_fds().map(|fd| lender.lend(fd)).zip(to);
-            Steps::new(rest.engine(Linux, (source, from), sinks, &plan))
-        })))
+            Steps::new(rest.engine(kernel, (source, from), sinks, &plan))
+        }))
     }
 
     /// Runs on `kernel`; tests pass a simulated one.

@@ -355,9 +355,9 @@ impl<'a, Source: AsFd> Session<'a, Source, Sinks<'a>> {
     /// ```
     pub fn blocked_sinks(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
         let parts = self.parts.as_ref();
-        let blocked = parts.map_or(&[][..], |parts| parts.value().blocked_sinks());
+        let is_blocked = move |index| parts.is_some_and(|it| it.value().is_blocked_on(index));
         let sinks = self.sinks().enumerate();
-        sinks.filter(|(index, _)| blocked.contains(index))
+        sinks.filter(move |(index, _)| is_blocked(*index))
     }
 }
 

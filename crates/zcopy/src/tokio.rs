@@ -86,6 +86,7 @@
 //! they need.
 
 mod end;
+mod fan_out;
 mod half;
 mod pool;
 mod relay;
@@ -95,7 +96,11 @@ mod wait;
 mod watched;
 
 pub use end::AsyncEnd;
+#[cfg(test)]
+pub(crate) use end::sealed;
 pub use half::OwnedHalf;
+#[cfg(test)]
+pub(crate) use session::drive;
 
 #[cfg(doc)]
 use crate::{Relay, RelaySession, Session, Transfer};

@@ -474,12 +474,6 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
         self.start_on(Linux).map(Session::new)
     }
 
-    /// Whether a test takes the steps.
-    #[cfg(test)]
-    pub(crate) fn is_stepped(&self) -> bool {
-        self.options.stepped
-    }
-
     /// Replaces all options at once.
     #[cfg(test)]
     pub(crate) fn with_options(mut self, options: Options) -> Self {

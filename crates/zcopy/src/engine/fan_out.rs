@@ -7,6 +7,9 @@
 //! buffer empties the backlog instead, and they are written from it. The engine works in rounds: it
 //! takes more from the source when every sink has accepted the bytes of this round.
 
+#[cfg(feature = "tokio")]
+use std::iter;
+
 use crate::call_error::{CallError, Cause};
 use crate::context::Context;
 use crate::copy_state::{CopyState, Inspector};
@@ -317,6 +320,15 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
             // If the slowest sink has failed since the last step, this number has grown.
             bytes: self.delivered(),
             ..self.context.progress(self.strategy(), records, blocked)
+        }
+    }
+
+    #[cfg(feature = "tokio")]
+    fn for_each_endpoint(&mut self, visit: &mut dyn FnMut(Side, &mut Endpoint<'a>)) {
+        let sinks = self.sinks.iter_mut().map(|sink| &mut sink.state);
+        for state in iter::once(&mut self.backlog.state).chain(sinks) {
+            visit(Side::Source, &mut state.source);
+            visit(Side::Sink, &mut state.sink);
         }
     }
 

@@ -375,8 +375,9 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
     }
 
     #[cfg(feature = "tokio")]
-    fn ends(&mut self) -> Option<(&mut Endpoint<'a>, &mut Endpoint<'a>)> {
-        Some((&mut self.state.source, &mut self.state.sink))
+    fn for_each_endpoint(&mut self, visit: &mut dyn FnMut(Side, &mut Endpoint<'a>)) {
+        visit(Side::Source, &mut self.state.source);
+        visit(Side::Sink, &mut self.state.sink);
     }
 
     fn advance(&mut self) -> Result<Flow, RunError> {

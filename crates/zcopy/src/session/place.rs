@@ -1,12 +1,18 @@
 //! [`Place`]: where the steps of a session are.
 
 #[cfg(feature = "tokio")]
-use std::os::fd::OwnedFd;
+use std::collections::HashMap;
+#[cfg(feature = "tokio")]
+use std::os::fd::{OwnedFd, RawFd};
 
 use super::{Progressed, Steps};
+#[cfg(feature = "tokio")]
+use crate::call_error::CallError;
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::report::{Ended, Report};
+#[cfg(feature = "tokio")]
+use crate::stop::Stop;
 use crate::sys::Linux;
 
 #[cfg(feature = "tokio")]
@@ -46,13 +52,21 @@ impl Place<'_> {
         }
     }
 
-    /// Returns the indices of the sinks that the next step waits for. Only the steps of a transfer
-    /// to one sink are shared.
-    pub(super) fn blocked_sinks(&self) -> &[usize] {
+    /// Returns whether the next step waits for the sink with this index.
+    pub(crate) fn is_blocked_on(&self, index: usize) -> bool {
         match self {
-            Self::Here(steps) => steps.blocked_sinks(),
+            Self::Here(steps) => steps.is_blocked_on(index),
             #[cfg(feature = "tokio")]
-            Self::Shared(_) => &[],
+            Self::Shared(shared) => shared.is_blocked_on(index),
+        }
+    }
+
+    /// Returns whether the next step follows at once when the reader of this sink closes.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn is_watching(&self, index: usize) -> bool {
+        match self {
+            Self::Here(steps) => steps.is_watching(index),
+            Self::Shared(shared) => shared.is_watching(index),
         }
     }
 
@@ -73,14 +87,32 @@ impl Place<'_> {
         }
     }
 
+    /// Returns the caller's `Stop`.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn stop(&mut self) -> Option<Stop> {
+        match self {
+            Self::Here(steps) => steps.stop(),
+            Self::Shared(shared) => shared.stop(),
+        }
+    }
+
+    /// Ends the transfer by a failure of the wait between two steps.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn fail(&mut self, failure: CallError) -> Error {
+        match self {
+            Self::Here(steps) => steps.fail(failure.into()),
+            Self::Shared(shared) => shared.fail(failure.into()),
+        }
+    }
+
     /// Puts the steps where a thread can take them, and lets them use these duplicates of their
     /// descriptors.
     #[cfg(feature = "tokio")]
-    pub(crate) fn share(&mut self, source: OwnedFd, sink: OwnedFd) {
+    pub(crate) fn share(&mut self, duplicates: HashMap<RawFd, OwnedFd>) {
         if let Self::Here(_) = self
             && let Self::Here(steps) = std::mem::replace(self, Self::Shared(Shared::default()))
         {
-            *self = Self::Shared(Shared::new(steps, source, sink));
+            *self = Self::Shared(Shared::new(steps, duplicates));
         }
     }
 }

@@ -1,11 +1,12 @@
 //! [`Shared`]: steps that a thread takes while a task waits.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::collections::HashMap;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Progressed, Steps};
-use crate::error::Error;
+use crate::error::{Error, RunError};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::stop::Stop;
@@ -26,7 +27,7 @@ pub(crate) struct Shared<'a> {
 #[derive(Default)]
 struct State<'a> {
     /// `None` once the transfer is finished.
-    steps: Option<WithOwners<Steps<'a, Linux>, (OwnedFd, OwnedFd)>>,
+    steps: Option<WithOwners<Steps<'a, Linux>, HashMap<RawFd, OwnedFd>>>,
     /// The failure of a step whose task has gone. The next call returns it.
     failure: Option<Error>,
 }
@@ -41,10 +42,11 @@ pub(crate) struct Visit<'a> {
 pub(crate) struct Wanted(Arc<AtomicBool>);
 
 impl<'a> Shared<'a> {
-    pub(super) fn new(mut steps: Steps<'a, Linux>, source: OwnedFd, sink: OwnedFd) -> Self {
+    /// Lets the steps use duplicates of their descriptors, which are found by their numbers.
+    pub(super) fn new(mut steps: Steps<'a, Linux>, duplicates: HashMap<RawFd, OwnedFd>) -> Self {
         let stop = steps.stop();
-        let steps = WithOwners::new((source, sink), |(source, sink), lender| {
-            steps.exchange_fds(lender.lend(source.as_fd()), lender.lend(sink.as_fd()));
+        let steps = WithOwners::new(duplicates, |duplicates, lender| {
+            steps.exchange_fds(|fd| lender.lend(duplicates[&fd.as_raw_fd()].as_fd()));
             steps
         });
         let state = State {
@@ -85,6 +87,21 @@ impl<'a> Shared<'a> {
             return Err(failure);
         }
         f(state.steps_mut())
+    }
+
+    /// Ends the transfer by this failure, or by that of an earlier step that no call has returned.
+    pub(crate) fn fail(&self, failure: RunError) -> Error {
+        let mut state = lock(&self.state);
+        let earlier = state.failure.take();
+        earlier.unwrap_or_else(|| state.steps_mut().fail(failure))
+    }
+
+    pub(super) fn is_blocked_on(&self, index: usize) -> bool {
+        lock(&self.state).steps_mut().is_blocked_on(index)
+    }
+
+    pub(super) fn is_watching(&self, index: usize) -> bool {
+        lock(&self.state).steps_mut().is_watching(index)
     }
 
     pub(super) fn progress(&self) -> Progress {
@@ -169,7 +186,6 @@ fn lock<'s, 'a>(state: &'s Mutex<State<'a>>) -> MutexGuard<'s, State<'a>> {
 mod tests {
     use std::fs::File;
 
-    use super::*;
     use crate::session::Place;
     use crate::{Ended, Side, Transfer};
 
@@ -178,11 +194,13 @@ mod tests {
         for is_stepped in [true, false] {
             let source = File::open("Cargo.toml").unwrap();
             let full = File::options().write(true).open("/dev/full").unwrap();
-            let ends = [source.try_clone().unwrap(), full.try_clone().unwrap()];
-            let [source_fd, sink_fd] = ends.map(OwnedFd::from);
             let mut session = Transfer::new(source, full).start().unwrap();
             let (place, _) = session.split_mut().unwrap();
-            place.share(source_fd, sink_fd);
+            let Place::Here(steps) = place else {
+                panic!("it has not been shared yet")
+            };
+            let duplicates = steps.duplicate_fds().unwrap();
+            place.share(duplicates);
             let Place::Shared(shared) = place else {
                 panic!("it has just been shared")
             };

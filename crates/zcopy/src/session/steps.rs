@@ -1,14 +1,16 @@
 //! The steps of an engine, one at a time.
 
 #[cfg(feature = "tokio")]
-use std::os::fd::BorrowedFd;
+use std::collections::HashMap;
+#[cfg(feature = "tokio")]
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use super::{Interest, Progressed};
+#[cfg(feature = "tokio")]
+use crate::call_error::CallError;
 use crate::context::Context;
 use crate::drive::{self, Over, Taken};
-#[cfg(feature = "tokio")]
-use crate::endpoint::Endpoint;
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
 #[cfg(feature = "tokio")]
@@ -18,6 +20,8 @@ use crate::report::{Ended, Report};
 use crate::side::Side;
 #[cfg(feature = "tokio")]
 use crate::stop::Stop;
+#[cfg(feature = "tokio")]
+use crate::sys::Errno;
 use crate::sys::{Blocking, Kernel};
 use crate::wait::{self, Awaited, PollState, Readiness, Wait};
 
@@ -28,6 +32,9 @@ pub(crate) struct Steps<'a, K: Kernel> {
     waiting: Option<Waiting>,
     /// The indices of the sinks that it waits for.
     blocked_sinks: Vec<usize>,
+    /// The indices of the sinks whose readers may close meanwhile.
+    #[cfg(feature = "tokio")]
+    watched_sinks: Vec<usize>,
     ended: Option<Ended>,
     /// Whether the engine has still to be finished. Not after a panic of a callback: the state may
     /// be that in the middle of a step.
@@ -69,6 +76,8 @@ impl<'a, K: Kernel> Steps<'a, K> {
             engine: Box::new(engine),
             waiting: None,
             blocked_sinks: Vec::new(),
+            #[cfg(feature = "tokio")]
+            watched_sinks: Vec::new(),
             ended: None,
             must_finish: true,
         }
@@ -170,12 +179,25 @@ impl<'a, K: Kernel> Steps<'a, K> {
             let sinks = wanted(self.engine.context()).filter(|it| it.side == Side::Sink);
             self.blocked_sinks.extend(sinks.map(|it| it.index));
         }
+        #[cfg(feature = "tokio")]
+        {
+            let pending = drive::pending(&self.engine.context().awaited);
+            let watched = pending.filter(|it| it.interest == wait::Interest::Broken);
+            self.watched_sinks.clear();
+            self.watched_sinks.extend(watched.map(|it| it.index));
+        }
         Progressed::Blocked(interest)
     }
 
-    /// Returns the indices of the sinks that the next step waits for.
-    pub(crate) fn blocked_sinks(&self) -> &[usize] {
-        &self.blocked_sinks
+    /// Returns whether the next step waits for the sink with this index.
+    pub(crate) fn is_blocked_on(&self, index: usize) -> bool {
+        self.blocked_sinks.contains(&index)
+    }
+
+    /// Returns whether the next step follows at once when the reader of this sink closes.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn is_watching(&self, index: usize) -> bool {
+        self.watched_sinks.contains(&index)
     }
 
     /// Looks whether the wait is over. Waits for that, if it may, until a tick or a signal.
@@ -236,34 +258,62 @@ impl<'a, K: Kernel> Steps<'a, K> {
     /// the same: its call would sleep if the belief were wrong.
     #[cfg(feature = "tokio")]
     pub(crate) fn note_beliefs(&mut self, source: Belief, sink: Belief) {
-        if let Some((source_end, sink_end)) = self.engine.ends() {
-            let source = source == Belief::Ready && source_end.info.nonblocking;
-            let sink = sink == Belief::Ready && sink_end.info.nonblocking;
-            self.note_ready(source, sink);
-        }
+        let (mut source, mut sink) = (source == Belief::Ready, sink == Belief::Ready);
+        self.engine.for_each_endpoint(&mut |side, endpoint| {
+            let is_ready = match side {
+                Side::Source => &mut source,
+                Side::Sink | Side::Neither => &mut sink,
+            };
+            *is_ready &= endpoint.info.nonblocking;
+        });
+        self.note_ready(source, sink);
     }
 
     /// Returns whether a step may wait for a disk.
     #[cfg(feature = "tokio")]
     pub(crate) fn needs_disk(&mut self) -> bool {
-        let is_on_disk = |end: &Endpoint<'_>| matches!(end.info.kind, Kind::Regular | Kind::Block);
-        let ends = self.engine.ends();
-        ends.is_some_and(|(source, sink)| is_on_disk(source) || is_on_disk(sink))
+        let mut needs_disk = false;
+        self.engine.for_each_endpoint(&mut |_, endpoint| {
+            needs_disk |= matches!(endpoint.info.kind, Kind::Regular | Kind::Block);
+        });
+        needs_disk
     }
 
-    /// Uses other descriptors of the same open files from now on, and no longer the ones before.
+    /// Opens a duplicate of each descriptor, and returns it with the number of that descriptor.
+    ///
+    /// # Errors
+    ///
+    /// Those of `dup(2)`.
     #[cfg(feature = "tokio")]
-    pub(crate) fn exchange_fds(&mut self, source: BorrowedFd<'a>, sink: BorrowedFd<'a>) {
-        if let Some((source_end, sink_end)) = self.engine.ends() {
-            source_end.fd = source;
-            sink_end.fd = sink;
-        }
-        // The awaited endpoints are the only copies.
+    pub(crate) fn duplicate_fds(&mut self) -> Result<HashMap<RawFd, OwnedFd>, CallError> {
+        let mut duplicates = HashMap::new();
+        let mut failed = None;
+        self.engine.for_each_endpoint(&mut |side, endpoint| {
+            if duplicates.contains_key(&endpoint.fd.as_raw_fd()) || failed.is_some() {
+                return;
+            }
+            match endpoint.fd.try_clone_to_owned() {
+                Ok(duplicate) => {
+                    duplicates.insert(endpoint.fd.as_raw_fd(), duplicate);
+                }
+                Err(error) => {
+                    let errno = Errno::from_io_error(&error).unwrap_or(Errno::MFILE);
+                    failed = Some(CallError::new("dup", side, errno));
+                }
+            }
+        });
+        failed.map_or(Ok(duplicates), Err)
+    }
+
+    /// Uses the descriptors that `exchange` returns from now on, and no longer the ones before. Both
+    /// are of the same open file.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn exchange_fds(&mut self, exchange: impl Fn(BorrowedFd<'a>) -> BorrowedFd<'a>) {
+        self.engine
+            .for_each_endpoint(&mut |_, endpoint| endpoint.fd = exchange(endpoint.fd));
+        // The awaited endpoints are the only other copies.
         for awaited in &mut self.engine.context().awaited {
-            awaited.fd = match awaited.side {
-                Side::Source => source,
-                Side::Sink | Side::Neither => sink,
-            };
+            awaited.fd = exchange(awaited.fd);
         }
     }
 

@@ -28,7 +28,7 @@ use ::tokio::net;
 /// ```
 pub trait AsyncEnd: AsFd + Send + Sync + Waits {}
 
-pub(super) mod sealed {
+pub(crate) mod sealed {
     use super::{Interest, io};
 
     /// How an end waits by a registration of its own.

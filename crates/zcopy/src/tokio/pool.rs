@@ -2,17 +2,20 @@
 
 use std::panic::resume_unwind;
 
+use ::tokio::io::Interest as Events;
 use ::tokio::task::{JoinError, JoinHandle, spawn_blocking};
+use ::tokio::time::sleep;
 
 use super::end::AsyncEnd;
+use super::session::sides_ready;
 use super::wait::wait;
-use super::watched::{Watched, forget_unless_ready};
+use super::watched::Watched;
 use crate::call_error::CallError;
 use crate::error::{Result, RunError};
 use crate::report::{Ended, Report};
 use crate::session::{Ends, Place, Progressed, Shared};
 use crate::side::Side;
-use crate::sys::Errno;
+use crate::sys::{Errno, Linux};
 
 /// How many bytes a thread moves before others of the pool have their turn. A visit costs 10 us.
 const MAX_BYTES: u64 = 16 << 20;
@@ -25,60 +28,55 @@ pub(super) async fn drive<Source: AsyncEnd, Sink: AsyncEnd>(
     place: &mut Place<'static>,
     ends: &Ends<Source, Sink>,
 ) -> Result<Ended> {
-    if let Place::Here(steps) = place {
-        let duplicate = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned();
-        let source = duplicate(ends.source_fd()).map_err(|error| (Side::Source, error));
-        let both = source.and_then(|source| match duplicate(ends.sink_fd()) {
-            Ok(sink) => Ok((source, sink)),
-            Err(error) => Err((Side::Sink, error)),
-        });
-        match both {
-            Ok((source, sink)) => place.share(source, sink),
-            Err((side, error)) => {
-                let errno = Errno::from_io_error(&error).unwrap_or(Errno::MFILE);
-                return Err(steps.fail(CallError::new("dup", side, errno).into()));
-            }
-        }
-    }
-    let Place::Shared(shared) = place else {
-        unreachable!("the steps have been shared above");
-    };
+    let shared = share(place)?;
     let stop = shared.stop();
-    let (mut source, mut sink) = Watched::both(ends);
+    let (mut source, mut sink) = Watched::both(Linux, ends);
     loop {
         match visit(shared).await? {
             Progressed::Moved(_) => {}
             Progressed::Ended(ended) => return Ok(ended),
             Progressed::Blocked(interest) => {
-                forget_unless_ready(interest, &source, &sink);
-                let waited = wait(
-                    (
-                        &mut source,
-                        interest.source.then_some(::tokio::io::Interest::READABLE),
-                    ),
-                    (
-                        &mut sink,
-                        interest.sink.then_some(::tokio::io::Interest::WRITABLE),
-                    ),
-                    interest.timeout,
-                    stop.as_ref(),
-                );
-                if let Err(error) = waited.await {
-                    return shared.with(|steps| Err(steps.fail(error.into())));
+                if interest.source {
+                    source.forget_unless_ready(Events::READABLE);
+                }
+                if interest.sink {
+                    sink.forget_unless_ready(Events::WRITABLE);
+                }
+                let ready = sides_ready(interest, &mut source, &mut sink);
+                if let Err(error) = wait(ready, interest.timeout.map(sleep), stop.as_ref()).await {
+                    return Err(shared.fail(error.into()));
                 }
             }
         }
     }
 }
 
+/// Puts the steps where a thread can take them, with duplicates of their descriptors.
+///
+/// # Errors
+///
+/// Those of `dup(2)`. The transfer has failed then.
+pub(super) fn share<'s>(place: &'s mut Place<'static>) -> Result<&'s Shared<'static>> {
+    if let Place::Here(steps) = place {
+        match steps.duplicate_fds() {
+            Ok(duplicates) => place.share(duplicates),
+            Err(error) => return Err(steps.fail(error.into())),
+        }
+    }
+    match place {
+        Place::Shared(shared) => Ok(shared),
+        Place::Here(_) => unreachable!("the steps have been shared above"),
+    }
+}
+
 /// Lets a thread take steps.
-async fn visit(shared: &Shared<'static>) -> Result<Progressed> {
+pub(super) async fn visit(shared: &Shared<'static>) -> Result<Progressed> {
     let (visit, _wanted) = shared.visit();
     match joined(spawn_blocking(move || visit.take_steps(MAX_BYTES))).await {
         Ok(Some(progressed)) => Ok(progressed),
         // A step has failed, and this returns the failure.
         Ok(None) => shared.with(|_| Ok(Progressed::Moved(0))),
-        Err(error) => shared.with(|steps| Err(steps.fail(error))),
+        Err(error) => Err(shared.fail(error)),
     }
 }
 
@@ -87,7 +85,7 @@ pub(super) async fn finish(shared: &Shared<'static>) -> Result<Report> {
     let (visit, _wanted) = shared.visit();
     match joined(spawn_blocking(move || visit.finish())).await {
         Ok(report) => report,
-        Err(error) => Err(shared.with(|steps| Ok(steps.fail(error)))?),
+        Err(error) => Err(shared.fail(error)),
     }
 }
 

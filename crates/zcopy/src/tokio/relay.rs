@@ -1,10 +1,11 @@
 //! [`RelaySession::drive_async`] and [`Relay::run_async`].
 
 use ::tokio::io::Interest as Events;
+use ::tokio::time::sleep;
 
 use super::end::AsyncEnd;
 use super::turn::Turn;
-use super::wait::{Waited, wait};
+use super::wait::{Waited, either_ready, wait};
 use super::watched::{Watched, blocked_sides};
 use crate::error::Result;
 use crate::relay::{Beliefs, Both, EndInterest, Relay, RelayProgressed, RelaySession};
@@ -112,8 +113,8 @@ async fn drive<A: AsyncEnd, B: AsyncEnd>(
     let stop = both.stop();
     let (a_fd, b_fd) = both.fds();
     let events = Events::READABLE | Events::WRITABLE;
-    let mut a = Watched::new(a, a_fd, Side::Neither, events);
-    let mut b = Watched::new(b, b_fd, Side::Neither, events);
+    let mut a = Watched::new(Linux, a, a_fd, Side::Neither, events);
+    let mut b = Watched::new(Linux, b, b_fd, Side::Neither, events);
     let mut turn = Turn::new();
     loop {
         match take_steps(both, &a, &b, &mut turn)? {
@@ -122,7 +123,8 @@ async fn drive<A: AsyncEnd, B: AsyncEnd>(
             RelayProgressed::Blocked(interest) => {
                 let a = (&mut a, events_of(interest.a()));
                 let b = (&mut b, events_of(interest.b()));
-                let waited = wait(a, b, interest.timeout(), stop.as_ref()).await;
+                let timeout = interest.timeout().map(sleep);
+                let waited = wait(either_ready(a, b), timeout, stop.as_ref()).await;
                 if waited.map_err(|error| both.fail_waiting(error))? == Waited::Slept {
                     turn = Turn::new();
                 }
@@ -138,8 +140,8 @@ async fn drive<A: AsyncEnd, B: AsyncEnd>(
 /// step finds.
 fn take_steps<A: AsyncEnd, B: AsyncEnd>(
     both: &mut Both<'static, Linux>,
-    a: &Watched<'_, A>,
-    b: &Watched<'_, B>,
+    a: &Watched<'_, Linux, A>,
+    b: &Watched<'_, Linux, B>,
     turn: &mut Turn,
 ) -> Result<RelayProgressed> {
     a.observe(Events::READABLE, |a_readable| {

@@ -1,16 +1,20 @@
 //! [`Session::drive_async`] and [`Transfer::run_async`].
 
+use std::time::Duration;
+
 use ::tokio::io::Interest as Events;
+use ::tokio::time::sleep;
 
 use super::end::AsyncEnd;
 use super::pool;
 use super::turn::Turn;
-use super::wait::{Waited, wait};
+use super::wait::{Waited, either_ready, wait};
 use super::watched::{Watched, blocked_sides};
+use crate::call_error::CallError;
 use crate::error::Result;
 use crate::report::{Ended, Report};
-use crate::session::{Ends, Place, Progressed, Session, Steps};
-use crate::sys::Linux;
+use crate::session::{Ends, Interest, Place, Progressed, Session, Steps};
+use crate::sys::{Kernel, Linux};
 use crate::transfer::Transfer;
 
 impl<Source: AsyncEnd, Sink: AsyncEnd> Session<'static, Source, Sink> {
@@ -66,12 +70,14 @@ impl<Source: AsyncEnd, Sink: AsyncEnd> Session<'static, Source, Sink> {
         };
         let needs_disk = place.needs_disk();
         let ended = match place {
-            Place::Here(steps) if !needs_disk => drive(steps, ends).await,
+            Place::Here(steps) if !needs_disk => drive(Linux, steps, ends, sleep).await,
             place => pool::drive(place, ends).await,
         };
         ended.map_err(|error| self.fail(error))
     }
+}
 
+impl<Source, Sink> Session<'static, Source, Sink> {
     /// Ends the transfer as [`finish`](Self::finish) does. If an end is a file, a thread of the
     /// blocking pool does it.
     ///
@@ -160,23 +166,29 @@ impl<Source: AsyncEnd, Sink: AsyncEnd> Transfer<'static, Source, Sink> {
     }
 }
 
-async fn drive<Source: AsyncEnd, Sink: AsyncEnd>(
-    steps: &mut Steps<'static, Linux>,
+/// Drives a transfer whose steps wait for no disk.
+pub(crate) async fn drive<K, Source, Sink, Sleep>(
+    kernel: K,
+    steps: &mut Steps<'_, K>,
     ends: &Ends<Source, Sink>,
-) -> Result<Ended> {
+    sleep: impl Fn(Duration) -> Sleep,
+) -> Result<Ended>
+where
+    K: Kernel + Copy,
+    Source: AsyncEnd,
+    Sink: AsyncEnd,
+    Sleep: Future<Output = ()>,
+{
     let stop = steps.stop();
-    let (mut source, mut sink) = Watched::both(ends);
+    let (mut source, mut sink) = Watched::both(kernel, ends);
     let mut turn = Turn::new();
     loop {
         match take_steps(steps, &source, &sink, &mut turn)? {
             Progressed::Moved(_) => {}
             Progressed::Ended(ended) => return Ok(ended),
             Progressed::Blocked(interest) => {
-                let awaited_source = interest.source.then_some(Events::READABLE);
-                let awaited_sink = interest.sink.then_some(Events::WRITABLE);
-                let (source, sink) = (&mut source, &mut sink);
-                let (source, sink) = ((source, awaited_source), (sink, awaited_sink));
-                let waited = wait(source, sink, interest.timeout, stop.as_ref()).await;
+                let ready = sides_ready(interest, &mut source, &mut sink);
+                let waited = wait(ready, interest.timeout.map(&sleep), stop.as_ref()).await;
                 if waited.map_err(|error| steps.fail(error.into()))? == Waited::Slept {
                     turn = Turn::new();
                 }
@@ -186,30 +198,35 @@ async fn drive<Source: AsyncEnd, Sink: AsyncEnd>(
     }
 }
 
+/// Waits until one of the sides is ready that a step is blocked on.
+pub(super) async fn sides_ready<K: Kernel, Source: AsyncEnd, Sink: AsyncEnd>(
+    interest: Interest,
+    source: &mut Watched<'_, K, Source>,
+    sink: &mut Watched<'_, K, Sink>,
+) -> std::result::Result<(), CallError> {
+    if interest == Interest::default() {
+        // Endpoints that never become ready are not waited for: the next call tells why.
+        return Ok(());
+    }
+    let awaited_source = interest.source.then_some(Events::READABLE);
+    let awaited_sink = interest.sink.then_some(Events::WRITABLE);
+    either_ready((source, awaited_source), (sink, awaited_sink)).await
+}
+
 /// Takes steps until one is blocked, the transfer ends, or the turn is over.
 ///
 /// The reactor's belief about both ends is taken before the first step, so that it is cleared by
 /// what a step finds, and not by what has happened since.
-fn take_steps<Source: AsyncEnd, Sink: AsyncEnd>(
-    steps: &mut Steps<'static, Linux>,
-    source: &Watched<'_, Source>,
-    sink: &Watched<'_, Sink>,
+fn take_steps<K: Kernel, Source: AsyncEnd, Sink: AsyncEnd>(
+    steps: &mut Steps<'_, K>,
+    source: &Watched<'_, K, Source>,
+    sink: &Watched<'_, K, Sink>,
     turn: &mut Turn,
 ) -> Result<Progressed> {
     source.observe(Events::READABLE, |source_belief| {
         sink.observe(Events::WRITABLE, |sink_belief| {
             steps.note_beliefs(source_belief, sink_belief);
-            let progressed = loop {
-                let progressed = steps.step(turn.bytes());
-                turn.spend(match &progressed {
-                    Ok(Progressed::Moved(n)) => *n,
-                    _ => 0,
-                });
-                match progressed {
-                    Ok(Progressed::Moved(_)) if !turn.is_over() => {}
-                    other => break other,
-                }
-            };
+            let progressed = take_noted_steps(steps, turn);
             let (source_is_blocked, sink_is_blocked) = match &progressed {
                 Ok(Progressed::Blocked(interest)) => blocked_sides(*interest, source, sink),
                 _ => (false, false),
@@ -217,4 +234,22 @@ fn take_steps<Source: AsyncEnd, Sink: AsyncEnd>(
             ((progressed, source_is_blocked), sink_is_blocked)
         })
     })
+}
+
+/// Takes steps until one is blocked, the transfer ends, or the turn is over.
+pub(super) fn take_noted_steps<K: Kernel>(
+    steps: &mut Steps<'_, K>,
+    turn: &mut Turn,
+) -> Result<Progressed> {
+    loop {
+        let progressed = steps.step(turn.bytes())?;
+        let Progressed::Moved(n_bytes) = progressed else {
+            turn.spend(0);
+            return Ok(progressed);
+        };
+        turn.spend(n_bytes);
+        if turn.is_over() {
+            return Ok(progressed);
+        }
+    }
 }

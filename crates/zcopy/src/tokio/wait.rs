@@ -3,7 +3,6 @@
 use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
-use std::time::Duration;
 
 use ::tokio::io::Interest;
 
@@ -11,6 +10,7 @@ use super::end::AsyncEnd;
 use super::watched::Watched;
 use crate::call_error::CallError;
 use crate::stop::Stop;
+use crate::sys::Kernel;
 
 /// Whether a task has let others have their turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,35 +20,20 @@ pub(super) enum Waited {
     NotAtAll,
 }
 
-/// An end, and the events that are waited for there.
-pub(super) type Awaited<'w, 'e, End> = (&'w mut Watched<'e, End>, Option<Interest>);
-
-/// Waits until one of the events happens, the time has passed, or the transfer is stopped.
+/// Waits until an end is ready, the time has passed, or the transfer is stopped.
 ///
 /// # Errors
 ///
-/// An end cannot be registered, or the runtime shuts down.
-pub(super) async fn wait<A: AsyncEnd, B: AsyncEnd>(
-    (a, a_interest): Awaited<'_, '_, A>,
-    (b, b_interest): Awaited<'_, '_, B>,
-    timeout: Option<Duration>,
+/// Those of `ready`.
+pub(super) async fn wait(
+    ready: impl Future<Output = Result<(), CallError>>,
+    sleep: Option<impl Future<Output = ()>>,
     stop: Option<&Stop>,
 ) -> Result<Waited, CallError> {
-    if a_interest.is_some() {
-        a.register()?;
-    }
-    if b_interest.is_some() {
-        b.register()?;
-    }
-    if a_interest.is_none() && b_interest.is_none() && timeout.is_none() {
-        // Endpoints that never become ready are not waited for: the next call tells why.
-        return Ok(Waited::NotAtAll);
-    }
-    let mut a = pin!(ready(a, a_interest));
-    let mut b = pin!(ready(b, b_interest));
+    let mut ready = pin!(ready);
     let mut sleep = pin!(async {
-        match timeout {
-            Some(time) => ::tokio::time::sleep(time).await,
+        match sleep {
+            Some(sleep) => sleep.await,
             None => pending().await,
         }
     });
@@ -60,10 +45,7 @@ pub(super) async fn wait<A: AsyncEnd, B: AsyncEnd>(
     });
     let mut waited = Waited::NotAtAll;
     poll_fn(|context| {
-        if let Poll::Ready(ready) = a.as_mut().poll(context) {
-            return Poll::Ready(ready);
-        }
-        if let Poll::Ready(ready) = b.as_mut().poll(context) {
+        if let Poll::Ready(ready) = ready.as_mut().poll(context) {
             return Poll::Ready(ready);
         }
         if sleep.as_mut().poll(context).is_ready() || stopped.as_mut().poll(context).is_ready() {
@@ -76,8 +58,40 @@ pub(super) async fn wait<A: AsyncEnd, B: AsyncEnd>(
     Ok(waited)
 }
 
-async fn ready<End: AsyncEnd>(
-    end: &Watched<'_, End>,
+/// An end, and the events that are waited for there.
+pub(super) type Awaited<'w, 'e, K, End> = (&'w mut Watched<'e, K, End>, Option<Interest>);
+
+/// Waits until one of two ends is ready, for ever if neither is waited for.
+///
+/// # Errors
+///
+/// An end cannot be registered, or the runtime shuts down.
+pub(super) async fn either_ready<K: Kernel, A: AsyncEnd, B: AsyncEnd>(
+    (a, a_interest): Awaited<'_, '_, K, A>,
+    (b, b_interest): Awaited<'_, '_, K, B>,
+) -> Result<(), CallError> {
+    if a_interest.is_some() {
+        a.register()?;
+    }
+    if b_interest.is_some() {
+        b.register()?;
+    }
+    let mut a = pin!(ready(a, a_interest));
+    let mut b = pin!(ready(b, b_interest));
+    poll_fn(|context| match a.as_mut().poll(context) {
+        Poll::Ready(ready) => Poll::Ready(ready),
+        Poll::Pending => b.as_mut().poll(context),
+    })
+    .await
+}
+
+/// Waits until one of these events has happened at the end, for ever if none is waited for.
+///
+/// # Errors
+///
+/// The runtime shuts down.
+pub(super) async fn ready<K: Kernel, End: AsyncEnd>(
+    end: &Watched<'_, K, End>,
     interest: Option<Interest>,
 ) -> Result<(), CallError> {
     match interest {

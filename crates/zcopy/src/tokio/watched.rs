@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use ::tokio::io::Interest;
@@ -11,10 +12,11 @@ use super::end::AsyncEnd;
 use crate::call_error::CallError;
 use crate::session::{Belief, Ends, Interest as Awaited};
 use crate::side::Side;
-use crate::sys::{Errno, Kernel, Linux, PollFd, PollFlags};
+use crate::sys::{Errno, Kernel, PollFd, PollFlags};
 
 /// An end that a task waits for.
-pub(super) struct Watched<'e, End> {
+pub(super) struct Watched<'e, K, End> {
+    kernel: K,
     end: &'e End,
     /// The descriptor that the steps use.
     fd: BorrowedFd<'e>,
@@ -36,11 +38,18 @@ enum Registration {
     Refused,
 }
 
-impl<'e, End: AsyncEnd> Watched<'e, End> {
+impl<'e, K: Kernel, End: AsyncEnd> Watched<'e, K, End> {
     /// Returns an end whose steps use `fd`, which may be another opening of the same terminal.
-    pub(super) fn new(end: &'e End, fd: BorrowedFd<'e>, side: Side, interest: Interest) -> Self {
+    pub(super) fn new(
+        kernel: K,
+        end: &'e End,
+        fd: BorrowedFd<'e>,
+        side: Side,
+        interest: Interest,
+    ) -> Self {
         let is_own = end.is_registered() && end.as_fd().as_raw_fd() == fd.as_raw_fd();
         Self {
+            kernel,
             end,
             fd,
             side,
@@ -131,10 +140,20 @@ impl<'e, End: AsyncEnd> Watched<'e, End> {
         }
     }
 
+    /// Lets the reactor forget what it believes of this event, unless a poll finds it.
+    pub(super) fn forget_unless_ready(&self, interest: Interest) {
+        let events = if interest.is_readable() {
+            PollFlags::IN
+        } else {
+            PollFlags::OUT
+        };
+        self.observe(interest, |_| ((), !self.polls_as(events)));
+    }
+
     /// Returns whether `poll(2)` finds one of these events.
     pub(super) fn polls_as(&self, events: PollFlags) -> bool {
         let mut fds = [PollFd::from_borrowed_fd(self.fd, events)];
-        let polled = Linux.poll(&mut fds, Some(Duration::ZERO));
+        let polled = self.kernel.poll(&mut fds, Some(Duration::ZERO));
         // The next call tells of an error.
         polled.is_err() || !fds[0].revents().is_empty()
     }
@@ -145,47 +164,82 @@ impl<'e, End: AsyncEnd> Watched<'e, End> {
     }
 }
 
-impl<'e, Source: AsyncEnd> Watched<'e, Source> {
+impl<K: Kernel> Watched<'_, K, BorrowedFd<'_>> {
+    /// Polls whether the reactor believes that the end is writable.
+    ///
+    /// # Errors
+    ///
+    /// As [`ready`](Self::ready).
+    pub(super) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+        let polled = match &self.registration {
+            Registration::Duplicate(registered) => registered.poll_write_ready(context),
+            Registration::Missing | Registration::Refused => return Poll::Ready(Ok(())),
+            Registration::Own => unreachable!("a borrowed descriptor is not registered"),
+        };
+        polled.map(|ready| {
+            ready
+                .map(drop)
+                .map_err(|error| self.failed("epoll_wait", &error))
+        })
+    }
+
+    /// Polls whether the reactor believes that the reader has closed.
+    ///
+    /// # Errors
+    ///
+    /// As [`ready`](Self::ready).
+    pub(super) fn poll_broken(&self, context: &mut Context<'_>) -> Poll<Result<(), CallError>> {
+        let Registration::Duplicate(registered) = &self.registration else {
+            // A file that epoll refuses has no reader.
+            return Poll::Pending;
+        };
+        loop {
+            match registered.poll_write_ready(context) {
+                Poll::Ready(Ok(mut guard)) if guard.ready().is_write_closed() => {
+                    guard.retain_ready();
+                    return Poll::Ready(Ok(()));
+                }
+                // A writable end is not waited for. It is forgotten, so that the poll registers the
+                // task. A step that finds the end full makes it tell again when it has room.
+                Poll::Ready(Ok(mut guard)) => guard.clear_ready(),
+                Poll::Ready(Err(error)) => {
+                    return Poll::Ready(Err(self.failed("epoll_wait", &error)));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl<'e, K: Kernel + Copy, Source: AsyncEnd> Watched<'e, K, Source> {
     /// Returns both ends of a session.
-    pub(super) fn both<Sink: AsyncEnd>(ends: &'e Ends<Source, Sink>) -> (Self, Watched<'e, Sink>) {
+    pub(super) fn both<Sink: AsyncEnd>(
+        kernel: K,
+        ends: &'e Ends<Source, Sink>,
+    ) -> (Self, Watched<'e, K, Sink>) {
         let (source, sink) = ends.ends();
-        let source = Self::new(source, ends.source_fd(), Side::Source, Interest::READABLE);
-        let sink = Watched::new(sink, ends.sink_fd(), Side::Sink, Interest::WRITABLE);
+        let (source_fd, sink_fd) = (ends.source_fd(), ends.sink_fd());
+        let source = Self::new(kernel, source, source_fd, Side::Source, Interest::READABLE);
+        let sink = Watched::new(kernel, sink, sink_fd, Side::Sink, Interest::WRITABLE);
         (source, sink)
     }
 }
 
 /// Returns which sides a blocked step has found not ready: the source, and the sink.
 ///
-/// If a step is blocked on both, perhaps only one of them is not ready, and its call could not tell
-/// which. The reactor reports a side that is ready no second time.
-pub(super) fn blocked_sides<Source: AsyncEnd, Sink: AsyncEnd>(
+/// The reactor reports a side that is ready no second time, so a poll confirms what the step found:
+/// - of the source, because a splice returns `EAGAIN` at an urgent mark of TCP, although there are
+///   bytes behind it;
+/// - of both, if the step is blocked on both, because its call could not tell which one is not
+///   ready.
+pub(super) fn blocked_sides<K: Kernel, Source: AsyncEnd, Sink: AsyncEnd>(
     interest: Awaited,
-    source: &Watched<'_, Source>,
-    sink: &Watched<'_, Sink>,
+    source: &Watched<'_, K, Source>,
+    sink: &Watched<'_, K, Sink>,
 ) -> (bool, bool) {
-    match (interest.source, interest.sink) {
-        (true, true) => (
-            !source.polls_as(PollFlags::IN),
-            !sink.polls_as(PollFlags::OUT),
-        ),
-        proven => proven,
-    }
-}
-
-/// Lets the reactor forget what it believes of the sides that a step is blocked on, unless a poll
-/// finds them ready.
-pub(super) fn forget_unless_ready<Source: AsyncEnd, Sink: AsyncEnd>(
-    interest: Awaited,
-    source: &Watched<'_, Source>,
-    sink: &Watched<'_, Sink>,
-) {
-    if interest.source {
-        source.observe(Interest::READABLE, |_| {
-            ((), !source.polls_as(PollFlags::IN))
-        });
-    }
-    if interest.sink {
-        sink.observe(Interest::WRITABLE, |_| ((), !sink.polls_as(PollFlags::OUT)));
-    }
+    let is_proven = !interest.source;
+    (
+        interest.source && !source.polls_as(PollFlags::IN),
+        interest.sink && (is_proven || !sink.polls_as(PollFlags::OUT)),
+    )
 }

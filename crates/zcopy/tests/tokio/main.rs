@@ -8,9 +8,11 @@
 
 mod ending;
 mod ends;
+mod fan_out;
 mod files;
 mod interrupted;
 mod relay;
 mod relay_tokio;
+mod urgent_bytes;
 
 mod support;
