@@ -4,7 +4,7 @@
 //! [`script`] the injections, [`interference`] the calls of other processes on the same objects, and
 //! [`shared`] the lock around all of it. [`scenario`] describes random transfers, [`arbitrary`]
 //! generates them, and [`oracle`] checks their results. [`run`] is the harness that all unit tests
-//! share.
+//! share, and [`task`] its part that runs them as tasks of tokio.
 
 #![allow(
     clippy::expect_used,
@@ -29,6 +29,8 @@ pub(crate) mod queue;
 pub(crate) mod run;
 pub(crate) mod script;
 pub(crate) mod shared;
+#[cfg(feature = "tokio")]
+mod task;
 mod through_memory;
 
 mod tests;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::interference::{Action, FAR, Interference, Moment, Target};
-use super::scenario::{Faults, Kind, Scenario, ScenarioOptions, SinkSpec, SourceSpec};
+use super::scenario::{Driver, Faults, Kind, Scenario, ScenarioOptions, SinkSpec, SourceSpec};
 use super::script::{Call, Injection};
 use crate::options::RecordOptions;
 use crate::options::{Cache, Reflink, SkipErrors, Sparse, SyncData};
@@ -357,20 +357,30 @@ pub(crate) fn scenario_options() -> impl Strategy<Value = ScenarioOptions> {
     let limits = prop_oneof![
         3 => Just(None), 1 => (0..600_000_u64).prop_map(Some), 1 => (0..10_u64).prop_map(Some),
     ];
-    let steps = prop_oneof![
-        3 => Just(None),
-        1 => prop::sample::select(vec![1000, 70_000, u64::MAX]).prop_map(Some),
+    let max_steps = prop::sample::select(vec![1000, 70_000, u64::MAX]);
+    let polls = prop::sample::select(vec![1, 2, 7, usize::MAX]);
+    let drivers = prop_oneof![
+        4 => Just(Driver::Library),
+        1 => max_steps.prop_map(|max_step| Driver::Caller { max_step }),
+        1 => polls.prop_map(|polls| Driver::Task { polls }),
     ];
     (
         limits,
         rarely(1..20),
-        (rarely(1..10), steps),
+        (rarely(1..10), drivers),
         breaks,
         switches,
         ways,
     )
         .prop_map(
-            |(limit, rate, (tick, step), stop_at, (stable, pipes, inspected, delimiter), ways)| {
+            |(
+                limit,
+                rate,
+                (tick, driver),
+                stop_at,
+                (stable, pipes, inspected, delimiter),
+                ways,
+            )| {
                 let (grow_pipes, buffer_size) = pipes;
                 let (strategy, reflink, sparse, (cache, sync_data)) = ways;
                 ScenarioOptions {
@@ -386,7 +396,7 @@ pub(crate) fn scenario_options() -> impl Strategy<Value = ScenarioOptions> {
                     buffer_size,
                     rate,
                     tick,
-                    step,
+                    driver,
                     inspected,
                     records: RecordOptions {
                         delimiter,

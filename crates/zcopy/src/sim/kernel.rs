@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::interference::{EffectRecord, Interference};
 use super::objects::Object;
+use super::scenario::Driver;
 use super::script::{Call, Injection, Script};
 use super::shared::Shared;
 use crate::side::Side;
@@ -34,8 +35,7 @@ pub(crate) struct State {
     pub(crate) objects: Vec<Object>,
     pub(crate) script: Script,
     pub(crate) clock: Duration,
-    /// The length of each step, if the caller of a transfer takes the steps.
-    pub(crate) max_step: u64,
+    pub(crate) driver: Driver,
     /// Whether a call may sleep. With a tick it must not.
     pub(crate) may_sleep: bool,
     /// Whether pipes and sockets support `RWF_NOWAIT`.
@@ -110,7 +110,7 @@ impl Default for State {
             objects: Vec::new(),
             script: Script::default(),
             clock: START,
-            max_step: u64::MAX,
+            driver: Driver::Library,
             may_sleep: true,
             supports_nowait: true,
             pipe_capacity: 64 << 10,

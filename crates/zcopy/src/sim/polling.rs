@@ -69,9 +69,7 @@ impl State {
             "it waits, though nothing has blocked"
         );
         self.begin_call(Call::Poll);
-        if self.script.next(Call::Poll) == Injection::Interrupted {
-            return Err(Errno::INTR);
-        }
+        let is_interrupted = self.script.next(Call::Poll) == Injection::Interrupted;
         self.n_sleeps += usize::from(fds.is_empty());
         let deadline = timeout.map(|timeout| self.clock + timeout);
         loop {
@@ -106,9 +104,17 @@ impl State {
             }
             let now = rustix::event::Timespec::default();
             let n_found = rustix::event::poll(&mut found, Some(&now))?;
-            if is_at_once || n_found > 0 {
+            if n_found > 0 {
                 fds.clone_from_slice(&found);
                 return Ok(n_found);
+            }
+            // The real kernel, too, looks for signals when it has found no descriptor ready.
+            if is_interrupted {
+                return Err(Errno::INTR);
+            }
+            if is_at_once {
+                fds.clone_from_slice(&found);
+                return Ok(0);
             }
             let until = match (next, deadline) {
                 (Some(next), Some(deadline)) => next.min(deadline),

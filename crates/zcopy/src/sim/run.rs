@@ -4,6 +4,9 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::SimKernel;
+use super::scenario::Driver;
+#[cfg(feature = "tokio")]
+use super::task::{Reactor, run_in_task};
 use crate::copy_state::Inspector;
 use crate::error::Error;
 use crate::fan_out::FanOut;
@@ -70,7 +73,37 @@ pub(crate) fn transfer_with(
     callbacks: Callbacks<'_>,
 ) -> Result<Report, Error> {
     let (rate_limiter, kept) = own_rate_limiter(&options);
-    let mut transfer = Transfer::new(source.as_fd(), sink.as_fd()).with_options(options);
+    let (source, sink) = (source.as_fd(), sink.as_fd());
+    let driver = kernel.state.borrow().driver;
+    let outcome = match driver {
+        Driver::Library => {
+            configured(source, sink, options, rate_limiter, callbacks).run_with(kernel)
+        }
+        #[cfg(feature = "tokio")]
+        Driver::Task { polls } => {
+            let reactor = Reactor::new(kernel);
+            let (source, sink) = reactor.ends(source, sink);
+            let transfer = configured(source, sink, options, rate_limiter, callbacks);
+            run_in_task(kernel, transfer, &reactor, polls)
+        }
+        _ => {
+            let transfer = configured(source, sink, options, rate_limiter, callbacks);
+            run_in_steps(kernel, transfer, driver.max_step())
+        }
+    };
+    check_paid(kernel, kept.as_ref(), &outcome);
+    outcome
+}
+
+/// Returns a transfer with these options and callbacks.
+fn configured<Source: AsFd, Sink: AsFd>(
+    source: Source,
+    sink: Sink,
+    options: Options,
+    rate_limiter: Option<RateLimiter>,
+    callbacks: Callbacks<'_>,
+) -> Transfer<'_, Source, Sink> {
+    let mut transfer = Transfer::new(source, sink).with_options(options);
     if let Some(rate_limiter) = rate_limiter {
         transfer = transfer.rate_limit(rate_limiter);
     }
@@ -83,13 +116,7 @@ pub(crate) fn transfer_with(
     if let Some(on_skip) = callbacks.on_skip {
         transfer = transfer.on_skip(on_skip);
     }
-    let outcome = if transfer.is_stepped() {
-        run_in_steps(kernel, transfer)
-    } else {
-        transfer.run_with(kernel)
-    };
-    check_paid(kernel, kept.as_ref(), &outcome);
-    outcome
+    transfer
 }
 
 /// Runs a fan-out that makes this decision after each failure of a sink.
@@ -129,7 +156,12 @@ pub(crate) fn fan_out_with(
     if let Some(on_sink_error) = callbacks.on_sink_error {
         fan_out = fan_out.on_sink_error_with(on_sink_error);
     }
-    let outcome = fan_out.run_with(kernel);
+    let driver = kernel.state.borrow().driver;
+    let outcome = if driver.is_session() {
+        run_several_in_steps(kernel, fan_out, driver.max_step())
+    } else {
+        fan_out.run_with(kernel)
+    };
     check_paid(kernel, kept.as_ref(), &outcome);
     outcome
 }
@@ -161,12 +193,15 @@ fn check_paid(
 }
 
 /// Takes the steps of a transfer, and waits between them, as the caller of a session does.
-fn run_in_steps<'a>(kernel: &'a SimKernel, transfer: Transfer<'a>) -> Result<Report, Error> {
+fn run_in_steps<'a>(
+    kernel: &'a SimKernel,
+    transfer: Transfer<'a>,
+    max_step: u64,
+) -> Result<Report, Error> {
     let (source, sink) = transfer.ends();
-    let max = kernel.state.borrow().max_step;
     let mut parts = transfer.start_on(kernel)?;
     loop {
-        match parts.value_mut().step(max)? {
+        match parts.value_mut().step(max_step)? {
             Progressed::Moved(_) => {}
             Progressed::Ended(_) => return parts.value_mut().finish(),
             Progressed::Blocked(interest) => {
@@ -179,6 +214,39 @@ fn run_in_steps<'a>(kernel: &'a SimKernel, transfer: Transfer<'a>) -> Result<Rep
                     .map(|(_, fd, events)| PollFd::from_borrowed_fd(fd, events))
                     .collect();
                 // The next step sees what has come, or that a signal has.
+                let _ = kernel.poll(&mut fds, interest.timeout());
+            }
+        }
+    }
+}
+
+/// Takes the steps of a fan-out, and waits for the sinks that it names.
+fn run_several_in_steps<'a>(
+    kernel: &'a SimKernel,
+    fan_out: FanOut<'a, &'a OwnedFd>,
+    max_step: u64,
+) -> Result<Report, Error> {
+    let mut parts = fan_out.start_on(kernel)?;
+    loop {
+        match parts.value_mut().step(max_step)? {
+            Progressed::Moved(_) => {}
+            Progressed::Ended(_) => return parts.value_mut().finish(),
+            Progressed::Blocked(interest) => {
+                let (steps, ends) = (parts.value(), parts.owners());
+                let mut fds = Vec::new();
+                if interest.source() {
+                    fds.push(PollFd::from_borrowed_fd(ends.source_fd(), PollFlags::IN));
+                }
+                for (index, fd) in ends.sink_fds().enumerate() {
+                    let is_blocked = steps.is_blocked_on(index);
+                    assert!(
+                        interest.sink() || !is_blocked,
+                        "sink {index} is of no interest"
+                    );
+                    if is_blocked {
+                        fds.push(PollFd::from_borrowed_fd(fd, PollFlags::OUT));
+                    }
+                }
                 let _ = kernel.poll(&mut fds, interest.timeout());
             }
         }

@@ -104,12 +104,38 @@ pub(crate) struct ScenarioOptions {
     /// The rate limit, in multiples of the greatest length of the source a second.
     pub(crate) rate: Option<u64>,
     pub(crate) tick: Option<u64>,
-    /// The length of each step, if the caller takes the steps.
-    pub(crate) step: Option<u64>,
+    pub(crate) driver: Driver,
     pub(crate) inspected: bool,
     pub(crate) records: RecordOptions,
     /// The number of calls after which the observer stops the transfer.
     pub(crate) stop_at: Option<usize>,
+}
+
+/// Who takes the steps of a transfer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// `run`, in the blocking driver.
+    #[default]
+    Library,
+    /// The caller of a session, each of at most this many bytes.
+    Caller { max_step: u64 },
+    /// A task of tokio, whose future is dropped each time that it has been polled this many times.
+    /// Without the feature `tokio`, the caller of a session takes its place.
+    Task { polls: usize },
+}
+
+impl Driver {
+    /// Returns whether a session takes the steps. Then no call may sleep.
+    pub(crate) fn is_session(self) -> bool {
+        self != Self::Library
+    }
+
+    pub(crate) fn max_step(self) -> u64 {
+        match self {
+            Self::Caller { max_step } => max_step,
+            Self::Library | Self::Task { .. } => u64::MAX,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -130,7 +156,7 @@ pub(crate) struct Faults {
 impl ScenarioOptions {
     /// Returns whether a call may sleep.
     fn may_sleep(&self) -> bool {
-        self.tick.is_none() && self.step.is_none()
+        self.tick.is_none() && !self.driver.is_session()
     }
 }
 
@@ -369,7 +395,7 @@ impl Scenario {
                 inspected: false,
                 records: RecordOptions::default(),
                 stop_at: None,
-                step: None,
+                driver: Driver::Library,
             },
             faults: Faults {
                 injections: Vec::new(),
@@ -439,7 +465,7 @@ impl Scenario {
         state.script = Script::of(&self.faults.injections);
         state.has_proc = self.faults.has_proc || self.source.is_direct || self.sink.is_direct;
         state.may_sleep = self.options.may_sleep();
-        state.max_step = self.options.step.unwrap_or(u64::MAX);
+        state.driver = self.options.driver;
         state.supports_nowait = self.faults.supports_nowait;
         state.pipe_capacity = self.faults.pipe_capacity;
         state.pipe_max = self.faults.pipe_max;
@@ -494,7 +520,7 @@ impl Scenario {
     /// Returns a bound on the number of calls that only a busy loop exceeds: a few for each page,
     /// injection, write of a peer, tick, and quantum of the rate.
     fn max_calls(&self) -> usize {
-        let piece = self.options.step.unwrap_or(u64::MAX).min(BLOCK as u64) as usize;
+        let piece = self.options.driver.max_step().min(BLOCK as u64) as usize;
         let n_pages = self.source.len / piece;
         let n_chunks = self.source.chunks.len() + self.sink.chunks.len();
         let stalls = self
@@ -541,7 +567,7 @@ impl Scenario {
             buffer_size: options.buffer_size,
             rate_limit: self.rate().and_then(NonZeroU64::new),
             tick: options.tick.map(Duration::from_millis),
-            stepped: options.step.is_some(),
+            stepped: options.driver.is_session(),
             records: options.records,
             watch_readers: false,
             inspected: options.inspected,

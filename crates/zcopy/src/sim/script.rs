@@ -75,6 +75,12 @@ impl Script {
         self.by_call.entry(call).or_default().extend(injections);
     }
 
+    /// Returns whether a call of any kind gets this injection.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn has(&self, injection: Injection) -> bool {
+        self.any.contains(&injection)
+    }
+
     pub(crate) fn next(&mut self, call: Call) -> Injection {
         let own = self.by_call.get_mut(&call).and_then(VecDeque::pop_front);
         own.or_else(|| self.any.pop_front())

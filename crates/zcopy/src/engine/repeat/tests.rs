@@ -28,7 +28,7 @@ use crate::sim::objects::{Object, patterned};
 use crate::sim::oracle::{Gap, check_sink};
 use crate::sim::property::holds_for_all;
 use crate::sim::run::attempts;
-use crate::sim::scenario::{Kind, Scenario};
+use crate::sim::scenario::{Driver, Kind, Scenario};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -88,7 +88,7 @@ fn repetitions() -> impl prop::strategy::Strategy<Value = Repetition> {
         |(mut scenario, is_pipe, pattern_len, limit)| {
             scenario.sink.is_positional = false;
             // A repetition has no steps for its caller.
-            scenario.options.step = None;
+            scenario.options.driver = Driver::Library;
             if is_pipe {
                 (scenario.sink.kind, scenario.sink.appends) = (Kind::Pipe, false);
             }

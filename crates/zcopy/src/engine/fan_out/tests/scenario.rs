@@ -86,7 +86,7 @@ pub(super) fn scenarios_with(
                 sink.end.is_positional &= !sink.end.appends;
             }
             let sinks: Vec<_> = scenario.sinks.iter().map(|sink| &sink.end).collect();
-            let may_sleep = scenario.options.tick.is_none() && !scenario.watches;
+            let may_sleep = scenario.may_sleep();
             retain_feasible(
                 &mut scenario.interferences,
                 &scenario.source,
@@ -172,7 +172,8 @@ impl Several {
         let sinks = sinks.collect();
         let mut state = kernel.state.borrow_mut();
         state.script = Script::of(&self.faults.injections);
-        state.may_sleep = self.options.tick.is_none() && !self.watches;
+        state.may_sleep = self.may_sleep();
+        state.driver = self.options.driver;
         state.supports_nowait = self.faults.supports_nowait;
         state.pipe_capacity = self.faults.pipe_capacity;
         state.pipe_max = self.faults.pipe_max;
@@ -181,6 +182,12 @@ impl Several {
         state.interferences.clone_from(&self.interferences);
         drop(state);
         (kernel, source, sinks)
+    }
+
+    /// Returns whether a call may sleep.
+    fn may_sleep(&self) -> bool {
+        let is_session = self.options.driver.is_session();
+        self.options.tick.is_none() && !self.watches && !is_session
     }
 
     fn source_start(&self) -> u64 {
@@ -201,7 +208,7 @@ impl Several {
     /// and for each tick and quantum of the rate.
     fn max_calls(&self) -> usize {
         let sinks = || self.sinks.iter().map(|sink| &sink.end);
-        let n_pages = self.source.len / BLOCK;
+        let n_pages = self.source.len / self.options.driver.max_step().min(BLOCK as u64) as usize;
         let n_chunks = sinks().map(|end| end.chunks.len()).sum::<usize>();
         let n_chunks = self.source.chunks.len() + n_chunks;
         let stalls = self
@@ -242,6 +249,7 @@ impl Several {
             rate_limit: self.rate().and_then(NonZeroU64::new),
             tick: options.tick.map(Duration::from_millis),
             watch_readers: self.watches,
+            stepped: self.options.driver.is_session(),
             records: options.records,
             inspected: options.inspected,
             observed: true,

@@ -18,7 +18,7 @@ use crate::sim::arbitrary::{scenarios, source_specs};
 use crate::sim::interference::{Action, Interference, Target};
 use crate::sim::oracle::{self, Gap, check_calls, check_sink, n_read};
 use crate::sim::property::holds_for_all;
-use crate::sim::scenario::{Faults, Kind, Scenario, SourceSpec};
+use crate::sim::scenario::{Driver, Faults, Kind, Scenario, SourceSpec};
 use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
@@ -60,7 +60,7 @@ fn filter_cases() -> impl prop::strategy::Strategy<Value = FilterCase> {
         scenario.sink.is_positional = false;
         scenario.options.tick = None;
         // A filter has no steps for its caller.
-        scenario.options.step = None;
+        scenario.options.driver = Driver::Library;
         scenario.drop_infeasible_interferences();
         // The property does not check what a filter was shown of a source that changes.
         scenario.interferences.retain(|other| {

@@ -1,0 +1,225 @@
+//! Runs transfers in the simulated kernel as a task of tokio, whose reactor is simulated, too.
+
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::io::Interest;
+
+use super::SimKernel;
+use super::script::Injection;
+use super::shared::Shared;
+use crate::error::Error;
+use crate::report::Report;
+use crate::sys::{Kernel, PollFd, PollFlags};
+use crate::tokio::sealed::Waits;
+use crate::tokio::{AsyncEnd, drive};
+use crate::transfer::Transfer;
+
+/// The reactor of a task that waits for a source and a sink.
+///
+/// It believes that an end is ready from an event on, until a call within
+/// [`try_io`](Waits::try_io) finds the end blocked. It learns of an event once, as `epoll(7)` tells
+/// of it: a task that waits for an end which has been ready all along hangs, and fails the test.
+pub(super) struct Reactor<'k> {
+    kernel: &'k SimKernel,
+    ends: Shared<[Registered; 2]>,
+    /// When the task wants to be woken, on the kernel's clock.
+    wakes_at: Shared<Option<Duration>>,
+    /// Whether calls may return `EAGAIN` although their descriptors are ready.
+    has_spurious_wakeups: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Registered {
+    is_ready: bool,
+    is_awaited: bool,
+    /// What had happened when a call proved that the end is not ready.
+    not_ready_since: Option<Happened>,
+}
+
+/// How much has happened in the simulated kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Happened {
+    clock: Duration,
+    n_events: usize,
+    n_effects: usize,
+}
+
+/// One end of a transfer, which waits by the simulated reactor.
+pub(super) struct SimEnd<'r> {
+    fd: BorrowedFd<'r>,
+    events: PollFlags,
+    reactor: &'r Reactor<'r>,
+    /// Its place in the reactor.
+    index: usize,
+}
+
+impl<'k> Reactor<'k> {
+    pub(super) fn new(kernel: &'k SimKernel) -> Self {
+        let script = &kernel.state.borrow().script;
+        Self {
+            kernel,
+            ends: Shared::default(),
+            wakes_at: Shared::default(),
+            has_spurious_wakeups: [Injection::SpuriousWakeup, Injection::Stalled(0)]
+                .into_iter()
+                .any(|injection| script.has(injection)),
+        }
+    }
+
+    /// Returns both ends of a transfer.
+    pub(super) fn ends<'r>(
+        &'r self,
+        source: BorrowedFd<'r>,
+        sink: BorrowedFd<'r>,
+    ) -> (SimEnd<'r>, SimEnd<'r>) {
+        let end = |fd, events, index| SimEnd {
+            fd,
+            events,
+            reactor: self,
+            index,
+        };
+        (end(source, PollFlags::IN, 0), end(sink, PollFlags::OUT, 1))
+    }
+
+    fn happened(&self) -> Happened {
+        let state = self.kernel.state.borrow();
+        Happened {
+            clock: state.clock,
+            n_events: state.n_events,
+            n_effects: state.effects.len(),
+        }
+    }
+
+    async fn sleep(&self, time: Duration) {
+        let end = self.kernel.now() + time;
+        poll_fn(|_| {
+            if self.kernel.now() >= end {
+                return Poll::Ready(());
+            }
+            let wakes_at = &mut *self.wakes_at.borrow_mut();
+            *wakes_at = Some(wakes_at.map_or(end, |earlier| earlier.min(end)));
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Forgets what the task has waited for, before it is polled.
+    fn begin_poll(&self) {
+        self.ends
+            .borrow_mut()
+            .iter_mut()
+            .for_each(|end| end.is_awaited = false);
+        *self.wakes_at.borrow_mut() = None;
+    }
+
+    /// Lets time pass until something happens that the task waits for.
+    fn park(&self, ends: [&SimEnd<'_>; 2]) {
+        let awaited = *self.ends.borrow();
+        let wakes_at = *self.wakes_at.borrow();
+        let awaited_ends = ends.into_iter().filter(|end| awaited[end.index].is_awaited);
+        let mut indices = Vec::new();
+        let mut fds = Vec::new();
+        for end in awaited_ends {
+            indices.push(end.index);
+            fds.push(PollFd::from_borrowed_fd(end.fd, end.events));
+        }
+        if fds.is_empty() && wakes_at.is_none() {
+            // It has let other tasks have their turn.
+            return;
+        }
+        let before = self.happened();
+        let timeout = wakes_at.map(|end| end.saturating_sub(self.kernel.now()));
+        if self.kernel.poll(&mut fds, timeout).is_err() {
+            // A signal ends a wait of the reactor, and no wait of a task.
+            return self.park(ends);
+        }
+        let has_happened = self.happened() != before;
+        for (index, fd) in indices.into_iter().zip(&fds) {
+            if fd.revents().is_empty() {
+                continue;
+            }
+            let end = &mut self.ends.borrow_mut()[index];
+            let is_old = end.not_ready_since == Some(before) && !has_happened;
+            assert!(
+                !is_old || self.has_spurious_wakeups,
+                "the task would hang: no event will tell that end {index} is ready"
+            );
+            end.is_ready = true;
+        }
+    }
+}
+
+impl AsFd for SimEnd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd
+    }
+}
+
+impl AsyncEnd for SimEnd<'_> {}
+
+impl Waits for SimEnd<'_> {
+    fn is_registered(&self) -> bool {
+        true
+    }
+
+    async fn ready(&self, _: Interest) -> io::Result<()> {
+        poll_fn(|_| {
+            let end = &mut self.reactor.ends.borrow_mut()[self.index];
+            if end.is_ready {
+                return Poll::Ready(Ok(()));
+            }
+            end.is_awaited = true;
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn try_io(&self, _: Interest, f: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        if !self.reactor.ends.borrow()[self.index].is_ready {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let before = self.reactor.happened();
+        let outcome = f();
+        let is_blocked = outcome
+            .as_ref()
+            .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        // An event that happens meanwhile is not forgotten.
+        if is_blocked && self.reactor.happened() == before {
+            let end = &mut self.reactor.ends.borrow_mut()[self.index];
+            (end.is_ready, end.not_ready_since) = (false, Some(before));
+        }
+        outcome
+    }
+}
+
+/// Runs a transfer as a task. Drops its future each time that it has been polled `polls` times, and
+/// goes on with another one.
+pub(super) fn run_in_task<'a>(
+    kernel: &'a SimKernel,
+    transfer: Transfer<'a, SimEnd<'a>, SimEnd<'a>>,
+    reactor: &'a Reactor<'a>,
+    polls: usize,
+) -> Result<Report, Error> {
+    let mut parts = transfer.start_on(kernel)?;
+    let (steps, ends) = parts.split_mut();
+    let (source, sink) = ends.ends();
+    let mut context = Context::from_waker(Waker::noop());
+    let ended = 'driven: loop {
+        let sleep = |time| reactor.sleep(time);
+        let mut driving = pin!(drive(kernel, steps, ends, sleep));
+        for _ in 0..polls {
+            reactor.begin_poll();
+            match driving.as_mut().poll(&mut context) {
+                Poll::Ready(ended) => break 'driven ended,
+                Poll::Pending => reactor.park([source, sink]),
+            }
+        }
+    };
+    ended?;
+    parts.value_mut().finish()
+}
