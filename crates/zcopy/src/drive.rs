@@ -59,7 +59,7 @@ fn run_to_end<'a, E: Engine<'a> + ?Sized>(engine: &mut E) -> Result<Ended, RunEr
             Taken::Ended(ended) => return Ok(ended),
             Taken::Wait(Wait::Time(time)) => {
                 let progress = engine.progress(Some(Side::Neither));
-                sleep(engine.context(), time, &progress)
+                sleep(engine.context(), time, Pause::ForRate, &progress)
             }
             Taken::Wait(Wait::Readiness(readiness)) => {
                 let progress = engine.progress(Some(Side::Neither));
@@ -274,7 +274,7 @@ fn sleep_all<K: Kernel>(context: &mut Context<'_, K>, time: Duration, progress: 
     let end = context.kernel.now() + time;
     let left = |kernel: &K| end.checked_sub(kernel.now()).filter(|left| !left.is_zero());
     while let Some(left) = left(&context.kernel) {
-        if let ended @ Over::Ended(_) = sleep(context, left, progress) {
+        if let ended @ Over::Ended(_) = sleep(context, left, Pause::BeforeRetry, progress) {
             return ended;
         }
     }
@@ -286,6 +286,7 @@ fn sleep_all<K: Kernel>(context: &mut Context<'_, K>, time: Duration, progress: 
 pub(crate) fn sleep<K: Kernel>(
     context: &mut Context<'_, K>,
     time: Duration,
+    pause: Pause,
     progress: &Progress,
 ) -> Over {
     let (pacer, kernel) = (&context.pacer, &context.kernel);
@@ -302,16 +303,37 @@ pub(crate) fn sleep<K: Kernel>(
     if slept == Err(Errno::INTR) {
         context.pacer.interrupt();
     }
-    awake(context, progress)
+    awake(context, pause, progress)
 }
 
-/// Calls the observer if a tick is due or a signal came, and looks whether the transfer ends. The
-/// time that a transfer sleeps for its own rate is not idle.
-pub(crate) fn awake<K: Kernel>(context: &mut Context<'_, K>, progress: &Progress) -> Over {
+/// Why a transfer sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// For its own rate. That time is not idle.
+    ForRate,
+    /// Because calls have blocked although their endpoints poll as ready.
+    BeforeRetry,
+}
+
+/// Calls the observer if a tick is due or a signal came, and looks whether the transfer ends.
+pub(crate) fn awake<K: Kernel>(
+    context: &mut Context<'_, K>,
+    pause: Pause,
+    progress: &Progress,
+) -> Over {
     let Context { pacer, kernel, .. } = context;
     if pacer.observe_if_due(kernel, progress).is_break() {
         return Over::Ended(Ended::Stopped);
     }
-    context.time_limits.note_activity(&context.kernel);
-    context.ended_early().map_or(Over::Ready, Over::Ended)
+    if pause == Pause::ForRate {
+        context.time_limits.note_activity(&context.kernel);
+    }
+    if let Some(ended) = context.ended_early() {
+        return Over::Ended(ended);
+    }
+    let left = context.time_limits.remaining(&context.kernel);
+    match left {
+        Some(left) if left.is_zero() => Over::Ended(Ended::TimedOut),
+        _ => Over::Ready,
+    }
 }

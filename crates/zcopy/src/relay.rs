@@ -110,7 +110,7 @@ impl<A: AsFd, B: AsFd> Relay<A, B> {
     /// `timeout` [default: it waits for ever].
     ///
     /// Choose it for every relay whose peers you do not control: a peer that has vanished without a
-    /// reset is never noticed otherwise.
+    /// reset is never noticed otherwise. The time that a direction waits for its rate is not idle.
     ///
     /// # Examples
     ///
@@ -203,10 +203,13 @@ impl<A: AsFd, B: AsFd> Relay<A, B> {
     ///
     /// # Errors
     ///
-    /// The error of the direction that failed first, as [`Transfer::run`] has it; its
-    /// [`report`](crate::Error::report) counts that direction, and
-    /// [`relay_report`](crate::Error::relay_report) both. A peer that has gone makes an error that
-    /// [`is_disconnected`](crate::Error::is_disconnected).
+    /// Returns the error of the direction that failed first. Its [`report`](crate::Error::report)
+    /// counts that direction, and [`relay_report`](crate::Error::relay_report) both. A peer that
+    /// has gone makes an error that [`is_disconnected`](crate::Error::is_disconnected).
+    ///
+    /// If one end accepts no more bytes because its peer has gone, the other direction goes on
+    /// until it ends, so that an answer which the peer sent before reaches the other end. Any other
+    /// failure ends both directions.
     pub fn run(self) -> Result<RelayReport> {
         let mut session = self.start()?;
         session.drive()?;

@@ -39,6 +39,9 @@ use crate::{FanOut, RateLimiter, Transfer};
 /// Dropping the session does what `finish` does, and forgets what cannot be given back to the
 /// source.
 ///
+/// After a panic of a callback the session is over: a step returns [`Ended::Failed`], and `finish`
+/// an error, whose counts may lack the bytes of the step that panicked.
+///
 /// A step may wait for a disk, as any read of a file does. It does not wait for another process:
 /// descriptors in blocking mode are polled before each call, and those in non-blocking mode are
 /// called at once. (A descriptor that somebody else changes to blocking mode meanwhile, or that two
@@ -107,7 +110,9 @@ pub enum Progressed {
 /// The events that a [`Session`] waits for: a source that is readable, a sink that is writable, the
 /// time, or several of these.
 ///
-/// A step that is taken too early does no harm: it polls, and returns what is still missing. If
+/// Wait for readiness, and not for its change (no `EPOLLET`): a call can return `EAGAIN` although its
+/// descriptor is ready. Poll a [`Stop`](crate::Stop) that the session has, too. A step that is taken
+/// too early does no harm: it polls, and returns what is still missing. If
 /// neither side is of interest, the session waits for the time alone: for its rate, for example.
 ///
 /// # Examples

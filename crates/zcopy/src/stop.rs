@@ -14,15 +14,19 @@ mod wakers;
 ///
 /// Clones end the same transfers. A transfer that has been given a `Stop` by
 /// [`Transfer::stop_with`](crate::Transfer::stop_with) polls for it while it waits, and looks at it
-/// before each step, so that it ends within one step: with [`Ended::Stopped`](crate::Ended), exact
+/// before each step. A program that takes the steps of a [session](crate::Session) polls the `Stop`
+/// ([`AsFd`]) beside the ends, and then takes a step. A transfer ends within one step: with [`Ended::Stopped`](crate::Ended), exact
 /// counts, and its bytes in flight [handed back](crate::Report::undelivered). One `Stop` serves any
 /// number of transfers, also those that begin after it was used: these end before they move a byte.
+///
+/// It cannot be taken back: do not give it to a transfer that has to drain something afterwards.
 ///
 /// Choose an [observer](crate::Transfer::observe) to stop a transfer by what it has done, and a
 /// `Stop` to stop it from outside: a server that shuts down, Ctrl-C.
 ///
 /// A signal handler must not call [`stop`](Self::stop), which may lock a mutex and wake tasks. Call
-/// it from a thread that waits for signals.
+/// it from a thread that waits for signals, such as the one that runs the handlers of the crate
+/// `ctrlc`.
 ///
 /// # Examples
 ///

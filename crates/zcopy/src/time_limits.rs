@@ -44,7 +44,7 @@ impl TimeLimits {
             .is_some_and(|deadline| deadline <= kernel.now())
     }
 
-    /// Returns the time until the deadline, while the transfer waits for its own rate.
+    /// Returns the time until the deadline.
     pub(crate) fn until_deadline<K: Kernel>(&self, kernel: &K) -> Option<Duration> {
         let deadline = self.deadline?;
         Some(deadline.saturating_sub(kernel.now()))

@@ -1,6 +1,6 @@
-//! Transfers and relays whose waits are tokio's: a blocked one is a task that waits for the reactor.
+//! Runs transfers, fan-outs and relays as tasks of tokio. A blocked task waits for the reactor.
 //!
-//! [`Transfer::run_async`], [`Relay::run_async`], [`Session::drive_async`] and
+//! [`Transfer::run_async`], [`FanOut::run_async`], [`Relay::run_async`], [`Session::drive_async`] and
 //! [`RelaySession::drive_async`] do what `run` and `drive` do, with the same strategies, options,
 //! counts and errors. One thread serves any number of them, and no thread is held by one that
 //! waits.
@@ -39,9 +39,9 @@
 //!
 //! An end is an [`AsyncEnd`]:
 //!
-//! - tokio's `TcpStream`, `UnixStream`, `UdpSocket`, `UnixDatagram` and `AsyncFd`, which wait by
-//!   the registration that they have. Their owned halves do by way of [`OwnedHalf`].
-//! - The pipes of tokio and of std, std's sockets, `OwnedFd`, `BorrowedFd`, and files that are
+//! - tokio's `TcpStream`, `UnixStream`, `UdpSocket` and `UnixDatagram`, which wait by the
+//!   registration that they have. Wrap an owned half in [`OwnedHalf`].
+//! - `AsyncFd`, the pipes of tokio and of std, std's sockets, `OwnedFd`, `BorrowedFd`, and files that are
 //!   terminals, pipes or devices. For these the transfer registers a duplicate of the descriptor
 //!   when it first waits for it. They may be in blocking or non-blocking mode.
 //! - References, `Box` and `Arc` of all these.
@@ -103,4 +103,4 @@ pub use half::OwnedHalf;
 pub(crate) use session::drive;
 
 #[cfg(doc)]
-use crate::{Relay, RelaySession, Session, Transfer};
+use crate::{FanOut, Relay, RelaySession, Session, Transfer};

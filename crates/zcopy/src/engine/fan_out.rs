@@ -346,7 +346,14 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
             return Ok(Flow::Ended(Ended::NoSink));
         }
         if self.all_caught_up() {
-            if !has_waited_for_source && let Some(flow) = self.begin()? {
+            if has_waited_for_source {
+                // The caller of a session may allow fewer bytes now.
+                let most = self
+                    .backlog
+                    .head_position
+                    .saturating_add(self.context.max_step);
+                self.round_limit = self.round_limit.min(most);
+            } else if let Some(flow) = self.begin()? {
                 return Ok(flow);
             }
             // This comes after the wait, during which readers may close.

@@ -92,12 +92,14 @@ fn endpoint(side: Side) -> &'static str {
 fn preposition(call: &str, side: Side) -> &'static str {
     match (side, call) {
         (Side::Neither, _) => "",
-        (Side::Source, "fstat" | "fcntl" | "getsockopt") => " of the source",
-        (Side::Sink, "flush" | "fstat" | "fcntl" | "getsockopt") => " of the sink",
-        (Side::Source, "close" | "lseek" | "poll") => " on the source",
-        (Side::Sink, "close" | "fdatasync" | "lseek" | "poll" | "shutdown" | "sync_file_range") => {
-            " on the sink"
-        }
+        (Side::Source, "dup" | "fstat" | "fcntl" | "getsockopt") => " of the source",
+        (Side::Sink, "dup" | "flush" | "fstat" | "fcntl" | "getsockopt") => " of the sink",
+        (Side::Source, "close" | "epoll_ctl" | "epoll_wait" | "lseek" | "poll") => " on the source",
+        (
+            Side::Sink,
+            "close" | "epoll_ctl" | "epoll_wait" | "fdatasync" | "lseek" | "poll" | "shutdown"
+            | "sync_file_range",
+        ) => " on the sink",
         (Side::Source, _) => " from the source",
         (Side::Sink, "pwrite" | "write") => " to the sink",
         (Side::Sink, _) => " into the sink",
@@ -114,6 +116,8 @@ mod tests {
             ("read", Side::Source, "read from the source failed"),
             ("splice", Side::Source, "splice from the source failed"),
             ("lseek", Side::Source, "lseek on the source failed"),
+            ("dup", Side::Source, "dup of the source failed"),
+            ("epoll_ctl", Side::Sink, "epoll_ctl on the sink failed"),
             ("fstat", Side::Source, "fstat of the source failed"),
             ("splice", Side::Sink, "splice into the sink failed"),
             ("write", Side::Sink, "write to the sink failed"),

@@ -50,6 +50,12 @@ pub(crate) struct Both<'a, K: Kernel> {
     time_limits: TimeLimits,
     stop: Option<Stop>,
     ended: Option<Ended>,
+    /// The failure of a direction whose sink has gone. The other one goes on: what the peer of that
+    /// sink sent before it went may still be on its way.
+    failure: Option<Error>,
+    /// Whether an end polls as hung up without having failed.
+    ignores_a: bool,
+    ignores_b: bool,
     /// When both directions rest, on the kernel's clock. `None` while bytes move, and once they do.
     rests_at: Option<Duration>,
     is_resting: bool,
@@ -106,18 +112,23 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             time_limits,
             stop,
             ended: None,
+            failure: None,
+            ignores_a: false,
+            ignores_b: false,
             rests_at: None,
             is_resting: false,
         }
     }
 
     pub(crate) fn step(&mut self, max: u64) -> Result<RelayProgressed> {
+        self.note_paced();
         if let Some(ended) = self.ended.or_else(|| self.ended_early()) {
-            self.ended = Some(ended);
-            return Ok(RelayProgressed::Ended(ended));
+            return self.end_with(ended);
         }
-        let a_to_b = self.a_to_b.step(max).map_err(|error| self.fail(error))?;
-        let b_to_a = self.b_to_a.step(max).map_err(|error| self.fail(error))?;
+        let a_to_b = self.a_to_b.step(max);
+        let a_to_b = a_to_b.or_else(|error| self.continue_after(error))?;
+        let b_to_a = self.b_to_a.step(max);
+        let b_to_a = b_to_a.or_else(|error| self.continue_after(error))?;
         if a_to_b + b_to_a > 0 {
             self.time_limits.note_activity(&self.kernel);
             self.rests_at = None;
@@ -125,11 +136,83 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             return Ok(RelayProgressed::Moved { a_to_b, b_to_a });
         }
         if !self.a_to_b.is_open() && !self.b_to_a.is_open() {
-            self.ended = Some(Ended::Eof);
-            return Ok(RelayProgressed::Ended(Ended::Eof));
+            return self.end_with(Ended::Eof);
         }
+        self.check_resets()?;
+        self.note_paced();
         self.rest();
         Ok(RelayProgressed::Blocked(self.interest()))
+    }
+
+    /// Ends the relay if an end has been reset that no direction reads or writes now.
+    ///
+    /// A socket returns that error once. The other direction would take the end of its source for a
+    /// regular one, so it does not go on.
+    fn check_resets(&mut self) -> Result<()> {
+        let interest = self.interest();
+        let a = Self::reset_of(&self.kernel, self.a, interest.a, &mut self.ignores_a);
+        let b = Self::reset_of(&self.kernel, self.b, interest.b, &mut self.ignores_b);
+        let failure = |errno| CallError::new("poll", Side::Sink, errno);
+        let error = match (a, b) {
+            (Some(errno), _) => self.b_to_a.fail(failure(errno)),
+            (None, Some(errno)) => self.a_to_b.fail(failure(errno)),
+            (None, None) => return Ok(()),
+        };
+        let error = self.failure.take().or(error);
+        error.map_or(Ok(()), |error| Err(self.fail(error)))
+    }
+
+    /// Returns the error of a socket that waits for a hang-up, if it has one. An end that polls as
+    /// hung up without an error is ignored from then on, because it stays so.
+    fn reset_of(
+        kernel: &K,
+        fd: BorrowedFd<'_>,
+        interest: EndInterest,
+        is_ignored: &mut bool,
+    ) -> Option<Errno> {
+        if !interest.hang_up {
+            return None;
+        }
+        let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+        let polled = kernel.poll(&mut fds, Some(Duration::ZERO));
+        if polled.is_err() || fds[0].revents().is_empty() {
+            return None;
+        }
+        let errno = kernel.socket_error(fd).ok().flatten();
+        *is_ignored = errno.is_none();
+        errno
+    }
+
+    /// Notes that the relay is not idle, if a direction waits for its rate.
+    fn note_paced(&mut self) {
+        if self.a_to_b.waits_for_rate() || self.b_to_a.waits_for_rate() {
+            self.time_limits.note_activity(&self.kernel);
+        }
+    }
+
+    /// Keeps the failure of a direction whose sink has gone, if it is the first one. The direction
+    /// has moved nothing more.
+    ///
+    /// # Errors
+    ///
+    /// Any other failure ends the relay.
+    fn continue_after(&mut self, error: Error) -> Result<u64> {
+        if self.failure.is_none() && error.side() == Side::Sink && error.is_disconnected() {
+            self.failure = Some(error);
+            return Ok(0);
+        }
+        // The first failure is the cause of the second.
+        let first = self.failure.take();
+        Err(self.fail(first.unwrap_or(error)))
+    }
+
+    /// Ends the relay, with the failure of a direction if there was one.
+    fn end_with(&mut self, ended: Ended) -> Result<RelayProgressed> {
+        if let Some(error) = self.failure.take() {
+            return Err(self.fail(error));
+        }
+        self.ended = Some(ended);
+        Ok(RelayProgressed::Ended(ended))
     }
 
     /// Returns how the relay ends now, if it does.
@@ -167,15 +250,23 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             self.time_limits.remaining(&self.kernel),
             until_rest,
         ];
+        let end = |readable, writable, may_hang_up| EndInterest {
+            readable,
+            writable,
+            hang_up: may_hang_up && !readable && !writable,
+        };
+        let may_hang_up = |into: &Direction<'_, K>, is_ignored: bool| into.is_open() && !is_ignored;
         RelayInterest {
-            a: EndInterest {
-                readable: forth.source(),
-                writable: back.sink(),
-            },
-            b: EndInterest {
-                readable: back.source(),
-                writable: forth.sink(),
-            },
+            a: end(
+                forth.source(),
+                back.sink(),
+                may_hang_up(&self.b_to_a, self.ignores_a),
+            ),
+            b: end(
+                back.source(),
+                forth.sink(),
+                may_hang_up(&self.a_to_b, self.ignores_b),
+            ),
             timeout: times.into_iter().flatten().min(),
         }
     }
@@ -193,8 +284,8 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
     /// Polls for the interest once, and tells both directions the result.
     fn wait(&mut self, interest: RelayInterest) -> Result<()> {
         let mut polled = Polled::new(self.a);
-        let a = polled.push(self.a, interest.a.events());
-        let b = polled.push(self.b, interest.b.events());
+        let a = (!interest.a.is_none()).then(|| polled.push(self.a, interest.a.events()));
+        let b = (!interest.b.is_none()).then(|| polled.push(self.b, interest.b.events()));
         if let Some(stop) = &self.stop {
             polled.push(stop.as_fd(), PollFlags::IN);
         }
@@ -255,13 +346,16 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         self.fail(RunError::from(error).before_anything_moved())
     }
 
-    /// Ends both directions, and returns the error that tells of both.
+    /// Ends both directions, and returns the error with the reports of both.
     fn fail(&mut self, error: Error) -> Error {
         // Only the first failure counts.
         error.with_relay(self.end(Ended::Failed).0)
     }
 
     pub(super) fn finish(&mut self) -> Result<RelayReport> {
+        if let Some(error) = self.failure.take() {
+            return Err(self.fail(error));
+        }
         match self.end(self.ended.unwrap_or(Ended::Stopped)) {
             (report, None) => Ok(report),
             (report, Some(error)) => Err(error.with_relay(report)),
@@ -284,7 +378,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
 
 /// The flags that `poll(2)` returns for an end that is broken or hung up. The next call returns the
 /// error.
-const BROKEN: PollFlags = PollFlags::HUP.union(PollFlags::ERR);
+const BROKEN: PollFlags = PollFlags::HUP.union(PollFlags::ERR).union(PollFlags::NVAL);
 
 /// The descriptors of one `poll(2)`: both ends, and the caller's `Stop`.
 struct Polled<'fd> {
@@ -302,16 +396,13 @@ impl<'fd> Polled<'fd> {
         }
     }
 
-    /// Adds a descriptor, unless it has no awaited events: it may be hung up, which would end every
-    /// poll.
-    fn push(&mut self, fd: BorrowedFd<'fd>, events: PollFlags) -> Option<usize> {
-        if events.is_empty() {
-            return None;
-        }
+    /// Adds a descriptor, and returns its place. One that is of no interest must not be added: it
+    /// may be hung up, which would end every poll.
+    fn push(&mut self, fd: BorrowedFd<'fd>, events: PollFlags) -> usize {
         let index = self.len;
         self.fds[index] = PollFd::from_borrowed_fd(fd, events);
         self.len += 1;
-        Some(index)
+        index
     }
 
     fn fds(&mut self) -> &mut [PollFd<'fd>] {

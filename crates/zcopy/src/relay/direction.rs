@@ -75,6 +75,17 @@ impl<'a, K: Kernel> Direction<'a, K> {
         Ok(0)
     }
 
+    /// Ends the direction by this failure, if it has not ended.
+    pub(super) fn fail(&mut self, failure: CallError) -> Option<Error> {
+        let State::Open(steps) = &mut self.state else {
+            return None;
+        };
+        let error = steps.fail(failure.into());
+        self.interest = None;
+        self.state = State::Ended(Box::new(error.report().clone()));
+        Some(error)
+    }
+
     /// Passes the end of the stream on to the peer of the sink.
     fn shut_down_sink(&self, report: Report) -> Result<(), Error> {
         match sys::shut_down_writes(self.sink) {
@@ -109,6 +120,11 @@ impl<'a, K: Kernel> Direction<'a, K> {
             && interest.timeout().is_none()
             && is_blocked(interest.source(), source)
             && is_blocked(interest.sink(), sink);
+    }
+
+    /// Returns whether the direction waits for the rate, and for neither end.
+    pub(super) fn waits_for_rate(&self) -> bool {
+        matches!(&self.state, State::Open(steps) if steps.waits_for_rate())
     }
 
     /// Gives back pipe and buffer, if no byte is in flight.

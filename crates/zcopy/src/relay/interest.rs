@@ -36,10 +36,15 @@ pub struct RelayInterest {
 }
 
 /// The events at one end that a [`RelaySession`] waits for.
+///
+/// `poll(2)` and `epoll(7)` report `POLLHUP` and `POLLERR` whatever is asked for. Take an end that
+/// is of no interest at all out of the poll set (a negative descriptor, `EPOLL_CTL_DEL`): it may
+/// stay hung up while the other direction goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndInterest {
     pub(super) readable: bool,
     pub(super) writable: bool,
+    pub(super) hang_up: bool,
 }
 
 impl RelayInterest {
@@ -74,6 +79,18 @@ impl EndInterest {
     #[must_use]
     pub fn writable(&self) -> bool {
         self.writable
+    }
+
+    /// Returns whether to wait until the end fails (`POLLHUP` or `POLLERR`, which `poll(2)` reports
+    /// unasked), and for nothing else: the relay neither reads nor writes it now, and learns in no
+    /// other way that its peer has reset the connection.
+    #[must_use]
+    pub fn hang_up(&self) -> bool {
+        self.hang_up
+    }
+
+    pub(super) fn is_none(self) -> bool {
+        self == Self::default()
     }
 
     pub(super) fn events(self) -> PollFlags {

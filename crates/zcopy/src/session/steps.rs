@@ -7,10 +7,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use super::{Interest, Progressed};
-#[cfg(feature = "tokio")]
 use crate::call_error::CallError;
 use crate::context::Context;
-use crate::drive::{self, Over, Taken};
+use crate::drive::{self, Over, Pause, Taken};
 use crate::engine::Engine;
 use crate::error::{Error, RunError};
 #[cfg(feature = "tokio")]
@@ -20,9 +19,7 @@ use crate::report::{Ended, Report};
 use crate::side::Side;
 #[cfg(feature = "tokio")]
 use crate::stop::Stop;
-#[cfg(feature = "tokio")]
-use crate::sys::Errno;
-use crate::sys::{Blocking, Kernel};
+use crate::sys::{Blocking, Errno, Kernel};
 use crate::wait::{self, Awaited, PollState, Readiness, Wait};
 
 /// An engine whose steps the caller takes.
@@ -30,6 +27,8 @@ pub(crate) struct Steps<'a, K: Kernel> {
     engine: Box<dyn Engine<'a, Kernel = K> + Send + 'a>,
     /// The wait before the next step.
     waiting: Option<Waiting>,
+    /// The side that it waits for, as an observer gets it.
+    blocked_side: Side,
     /// The indices of the sinks that it waits for.
     blocked_sinks: Vec<usize>,
     /// The indices of the sinks whose readers may close meanwhile.
@@ -75,6 +74,7 @@ impl<'a, K: Kernel> Steps<'a, K> {
         Self {
             engine: Box::new(engine),
             waiting: None,
+            blocked_side: Side::Neither,
             blocked_sinks: Vec::new(),
             #[cfg(feature = "tokio")]
             watched_sinks: Vec::new(),
@@ -101,6 +101,10 @@ impl<'a, K: Kernel> Steps<'a, K> {
     fn step_or_wait(&mut self, max: u64, blocking: Blocking) -> Result<Progressed, Error> {
         if let Some(ended) = self.ended {
             return Ok(Progressed::Ended(ended));
+        }
+        if !self.must_finish {
+            // A callback has panicked in the middle of a step.
+            return Ok(Progressed::Ended(Ended::Failed));
         }
         self.blocked_sinks.clear();
         self.must_finish = false;
@@ -174,6 +178,8 @@ impl<'a, K: Kernel> Steps<'a, K> {
             is_new: false,
             ..waiting
         });
+        let blocked_side = drive::pending_side(&self.engine.context().awaited);
+        self.blocked_side = blocked_side.unwrap_or(Side::Neither);
         self.blocked_sinks.clear();
         if interest.sink {
             let sinks = wanted(self.engine.context()).filter(|it| it.side == Side::Sink);
@@ -207,10 +213,14 @@ impl<'a, K: Kernel> Steps<'a, K> {
         let context = self.engine.context();
         if let Some(end) = waiting.sleeps_until {
             let left = end.saturating_sub(context.kernel.now());
+            let pause = match waiting.readiness {
+                Some(_) => Pause::BeforeRetry,
+                None => Pause::ForRate,
+            };
             let over = if may_wait && !left.is_zero() {
-                drive::sleep(context, left, &progress)
+                drive::sleep(context, left, pause, &progress)
             } else {
-                drive::awake(context, &progress)
+                drive::awake(context, pause, &progress)
             };
             if over != Over::Ready {
                 return Ok(Checked::Over(over));
@@ -317,6 +327,12 @@ impl<'a, K: Kernel> Steps<'a, K> {
         }
     }
 
+    /// Returns whether the next step waits for the rate, and for no endpoint.
+    pub(crate) fn waits_for_rate(&self) -> bool {
+        self.waiting
+            .is_some_and(|waiting| waiting.readiness.is_none())
+    }
+
     /// Returns the caller's `Stop`.
     #[cfg(feature = "tokio")]
     pub(crate) fn stop(&mut self) -> Option<Stop> {
@@ -329,14 +345,20 @@ impl<'a, K: Kernel> Steps<'a, K> {
     }
 
     pub(crate) fn progress(&self) -> Progress {
-        let blocked = self.waiting.map(|_| Side::Neither);
-        self.engine.progress(blocked)
+        self.engine
+            .progress(self.waiting.map(|_| self.blocked_side))
     }
 
     /// Ends the transfer: see [`Session::finish`](super::Session::finish).
     pub(crate) fn finish(&mut self) -> Result<Report, Error> {
+        let outcome = match self.ended {
+            Some(ended) => Ok(ended),
+            None if self.must_finish => Ok(Ended::Stopped),
+            // A callback has panicked in the middle of a step.
+            None => Err(CallError::new("callback", Side::Neither, Errno::CANCELED).into()),
+        };
         self.must_finish = false;
-        drive::finish(&mut *self.engine, Ok(self.ended.unwrap_or(Ended::Stopped)))
+        drive::finish(&mut *self.engine, outcome)
     }
 
     /// Ends the transfer by this failure.

@@ -84,22 +84,6 @@ registered!(
     net::UnixDatagram
 );
 
-impl<T: AsRawFd + Send + Sync> AsyncEnd for AsyncFd<T> {}
-
-impl<T: AsRawFd + Send + Sync> Waits for AsyncFd<T> {
-    fn is_registered(&self) -> bool {
-        true
-    }
-
-    async fn ready(&self, interest: Interest) -> io::Result<()> {
-        AsyncFd::ready(self, interest).await.map(drop)
-    }
-
-    fn try_io(&self, interest: Interest, f: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        AsyncFd::try_io(self, interest, |_| f())
-    }
-}
-
 /// Implements the trait for types of which a duplicate is registered.
 macro_rules! unregistered {
     ($($end:ty),*) => {$(
@@ -123,6 +107,23 @@ macro_rules! unregistered {
             }
         }
     )*};
+}
+
+/// The registration may be for one direction, or for none that the transfer waits for.
+impl<T: AsRawFd + Send + Sync> AsyncEnd for AsyncFd<T> {}
+
+impl<T: AsRawFd + Send + Sync> Waits for AsyncFd<T> {
+    fn is_registered(&self) -> bool {
+        false
+    }
+
+    async fn ready(&self, _: Interest) -> io::Result<()> {
+        std::future::pending().await
+    }
+
+    fn try_io(&self, _: Interest, _: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        Err(io::ErrorKind::WouldBlock.into())
+    }
 }
 
 unregistered!(

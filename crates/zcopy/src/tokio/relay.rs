@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::relay::{Beliefs, Both, EndInterest, Relay, RelayProgressed, RelaySession};
 use crate::report::{Ended, RelayReport};
 use crate::side::Side;
-use crate::sys::Linux;
+use crate::sys::{Linux, PollFlags};
 
 impl<A: AsyncEnd, B: AsyncEnd> RelaySession<A, B> {
     /// Takes steps until the relay ends, and lets tokio wait between them.
@@ -121,6 +121,8 @@ async fn drive<A: AsyncEnd, B: AsyncEnd>(
             RelayProgressed::Moved { .. } => {}
             RelayProgressed::Ended(ended) => return Ok(ended),
             RelayProgressed::Blocked(interest) => {
+                forget_error(&a, interest.a());
+                forget_error(&b, interest.b());
                 let a = (&mut a, events_of(interest.a()));
                 let b = (&mut b, events_of(interest.b()));
                 let timeout = interest.timeout().map(sleep);
@@ -188,6 +190,14 @@ fn events_of(interest: EndInterest) -> Option<Events> {
         (true, true) => Some(Events::READABLE | Events::WRITABLE),
         (true, false) => Some(Events::READABLE),
         (false, true) => Some(Events::WRITABLE),
-        (false, false) => None,
+        (false, false) => interest.hang_up().then_some(Events::ERROR),
+    }
+}
+
+/// Lets the reactor forget an error of an end that the last step has not found hung up: completions
+/// of `MSG_ZEROCOPY` in its error queue, for example.
+fn forget_error<End: AsyncEnd>(end: &Watched<'_, Linux, End>, interest: EndInterest) {
+    if interest.hang_up() {
+        end.observe(Events::ERROR, |_| ((), !end.polls_as(PollFlags::HUP)));
     }
 }

@@ -79,7 +79,7 @@ impl<Source: AsyncEnd, Sink: AsyncEnd> Session<'static, Source, Sink> {
 
 impl<Source, Sink> Session<'static, Source, Sink> {
     /// Ends the transfer as [`finish`](Self::finish) does. If an end is a file, a thread of the
-    /// blocking pool does it.
+    /// blocking pool does it, unless no descriptor is left for duplicates of its ends.
     ///
     /// Choose it, rather than `finish`, if the end may wait for a disk: for
     /// [`SyncData::AtEnd`](crate::SyncData) above all. If the future is dropped, the transfer ends
@@ -113,7 +113,16 @@ impl<Source, Sink> Session<'static, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub async fn finish_async(mut self) -> Result<Report> {
-        if let Some((Place::Shared(shared), _)) = self.split_mut() {
+        let Some((place, _)) = self.split_mut() else {
+            return self.finish();
+        };
+        if let Place::Here(steps) = place
+            && steps.needs_disk()
+            && let Ok(duplicates) = steps.duplicate_fds()
+        {
+            place.share(duplicates);
+        }
+        if let Place::Shared(shared) = place {
             return pool::finish(shared).await;
         }
         self.finish()

@@ -21,6 +21,13 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// It rules out no strategy, and costs a `poll(2)` before most calls, as a
     /// [`tick`](Self::tick) does. It cannot bound the time that a disk takes.
     ///
+    /// # Kernel notes
+    ///
+    /// Bytes count when the kernel accepts them. A TCP socket polls as writable when a third of its
+    /// send buffer is free (a buffer grows to 4 MiB by default, `/proc/sys/net/ipv4/tcp_wmem`), so
+    /// that a client which takes longer than `timeout` to read so much counts as silent. Choose a
+    /// time-out that the slowest client needs for 2 MiB, or set `SO_SNDBUF` on its socket.
+    ///
     /// # Examples
     ///
     /// ```

@@ -25,7 +25,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Kernel notes
     ///
     /// The prefix is written. If a file follows it into a stream socket, the write has the flag
-    /// `MSG_MORE`, so that TCP fills the segment with the first bytes of the file.
+    /// `MSG_MORE`, so that TCP fills the segment with the first bytes of the file. With a rate the
+    /// write has no flag, because the file's first bytes may have to wait.
     ///
     /// # Examples
     ///

@@ -7,13 +7,13 @@ use crate::classify;
 use crate::drive;
 use crate::endpoint::Endpoint;
 use crate::engine::{Callbacks, Engine, PairEngine};
-use crate::error::{Result, RunError};
+use crate::error::{Error, Result, RunError};
 use crate::fast_path::{self, FastPath, SeriesState};
 use crate::fd_info::FdInfo;
 use crate::options::Options;
 use crate::plan::Plan;
 use crate::rate::RateLimiter;
-use crate::report::Report;
+use crate::report::{Ended, Report, Undelivered};
 use crate::session::{Ends, Steps};
 use crate::stop::Stop;
 use crate::sys::{Kernel, WithOwners};
@@ -30,7 +30,8 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
         self.options.stepped = true;
         let (source, sink) = (self.source.as_fd(), self.sink.as_fd());
         let prepared = classify::prepare(&kernel, source, sink, &self.options);
-        let (mut from, mut to, plan) = prepared.map_err(RunError::before_anything_moved)?;
+        let (mut from, mut to, plan) =
+            prepared.map_err(|error| before_anything_moved(error, &self.prefix))?;
         let (source, sink, rest) = self.into_parts();
         let ends = Ends::new(&kernel, source, sink, (&mut from, &mut to), &rest.options);
         Ok(WithOwners::new(ends, |ends, lender| {
@@ -46,14 +47,15 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
         let (source_fd, sink_fd, options) = (source.as_fd(), sink.as_fd(), &rest.options);
         let fast_path =
             fast_path::try_fast_path(&kernel, source_fd, sink_fd, options, rest.series_state);
-        let (from, to, partial) = match fast_path.map_err(RunError::before_anything_moved)? {
+        let refused = |error| before_anything_moved(error, &rest.prefix);
+        let (from, to, partial) = match fast_path.map_err(refused)? {
             FastPath::Done(report) => return Ok(report),
             FastPath::Continue(from, to, partial) => (from, to, partial),
         };
         // If the fast path has moved bytes, these checks have passed before and pass again: an
         // error comes only before anything has moved.
         let prepared = classify::prepare_classified(&kernel, source_fd, sink_fd, from, to, options);
-        let (mut from, mut to, plan) = prepared.map_err(RunError::before_anything_moved)?;
+        let (mut from, mut to, plan) = prepared.map_err(refused)?;
         let ends = Ends::new(&kernel, &source, &sink, (&mut from, &mut to), options);
         let (source, sink) = ((ends.source_fd(), from), (ends.sink_fd(), to));
         let mut engine = rest.engine(kernel, source, sink, plan);
@@ -74,6 +76,15 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
         };
         (self.source, self.sink, rest)
     }
+}
+
+/// Returns the error of a transfer that has not begun. Its report hands back the prefix.
+fn before_anything_moved(error: RunError, prefix: &[u8]) -> Error {
+    let report = Report {
+        undelivered: Undelivered(prefix.to_vec()),
+        ..Report::of_nothing(Ended::Failed, None)
+    };
+    Error::new(error, report)
 }
 
 /// The options and callbacks of a transfer, without its ends.

@@ -29,6 +29,7 @@ mod filter;
 mod bad_blocks;
 mod bad_input;
 mod positions;
+mod prefix;
 
 mod cache;
 mod direct;

@@ -271,3 +271,83 @@ fn pairs_of_other_sockets_are_relayed_as_well() {
     drop(server);
     assert_eq!(relay.join().unwrap().unwrap().ended(), Ended::Eof);
 }
+
+#[test]
+fn the_time_that_a_relay_waits_for_its_rate_is_not_idle() {
+    let ((mut client, front), (back, mut server)) =
+        (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+    client.write_all(&[7; 30]).unwrap();
+    drop(client);
+    server.shutdown(Shutdown::Write).unwrap();
+    let relay = Relay::new(front, back).rate_limit(100);
+    let report = relay.idle_timeout(Duration::from_millis(10)).run().unwrap();
+    assert_eq!((report.a_to_b().bytes(), report.ended()), (30, Ended::Eof));
+    let mut received = Vec::new();
+    server.read_to_end(&mut received).unwrap();
+    assert_eq!(received, [7; 30]);
+}
+
+/// A server that answers before it has read the whole request, and closes.
+#[test]
+fn an_answer_reaches_the_client_although_the_server_reads_no_more() {
+    let ((mut client, front), (back, mut server)) =
+        (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+    server.write_all(&[1; 1000]).unwrap();
+    drop(server);
+    client.write_all(b"a long upload").unwrap();
+    let error = Relay::new(front, back).run().unwrap_err();
+    assert!(error.is_disconnected(), "{error}");
+    let report = error.relay_report().unwrap();
+    assert_eq!(
+        (report.a_to_b().bytes(), report.b_to_a().bytes()),
+        (0, 1000)
+    );
+    let mut answer = Vec::new();
+    // The rest of the upload was never read, so that the end comes as a reset.
+    let _ = client.read_to_end(&mut answer);
+    assert_eq!(answer, [1; 1000]);
+}
+
+/// The client has ended its stream and waits for an answer, so that the relay reads it no more.
+#[test]
+fn a_reset_by_a_client_that_is_not_read_ends_the_relay() {
+    let ((mut client, front), (back, mut server)) = (tcp_streams(), tcp_streams());
+    client.write_all(b"hello").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    let relay = thread::spawn(move || Relay::new(front, back).run());
+    let mut question = String::new();
+    server.read_to_string(&mut question).unwrap();
+    assert_eq!(question, "hello");
+    rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
+    drop(client);
+    let error = relay.join().unwrap().unwrap_err();
+    assert!(error.is_disconnected(), "{error}");
+    assert_eq!(error.relay_report().unwrap().a_to_b().bytes(), 5);
+}
+
+/// A unix socket whose peer has closed polls as hung up, and a relay does not spin on it.
+#[test]
+fn a_peer_that_has_closed_after_its_last_byte_is_no_failure() {
+    let ((mut client, front), (back, mut server)) =
+        (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+    client.write_all(b"hello").unwrap();
+    drop(client);
+    let mut session = Relay::new(front, back).start().unwrap();
+    let mut n_blocked = 0;
+    for _ in 0..10 {
+        match session.step(u64::MAX).unwrap() {
+            RelayProgressed::Blocked(interest) => {
+                n_blocked += 1;
+                assert!(interest.b().readable() && !interest.a().hang_up());
+            }
+            RelayProgressed::Moved { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(n_blocked > 0);
+    let mut question = String::new();
+    server.read_to_string(&mut question).unwrap();
+    assert_eq!(question, "hello");
+    drop(server);
+    assert_eq!(session.drive().unwrap(), Ended::Eof);
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::SocketType;
-use zcopy::{Ended, Interest, Progressed, Report, Session, Strategy, Transfer};
+use zcopy::{Ended, FanOut, Interest, Progressed, Report, Session, Side, Strategy, Transfer};
 
 use crate::endpoints::{fifo, pipe, tcp, unix};
 use crate::files::{assert_same, contents, cursor, file, pattern, read_to_end, write_all};
@@ -322,4 +322,58 @@ fn the_first_steps_of_a_stream_need_no_pipe() {
     );
     let mut writer = File::from(writer);
     assert!(writer.write_all(b"the source is still open").is_ok());
+}
+
+#[test]
+fn the_progress_names_the_side_that_a_session_waits_for() {
+    let (source, mut writer) = std::io::pipe().unwrap();
+    let (_reader, sink) = std::io::pipe().unwrap();
+    let mut session = Transfer::new(source, sink)
+        .grow_pipes(false)
+        .start()
+        .unwrap();
+    assert!(matches!(session.step(1), Ok(Progressed::Blocked(_))));
+    assert_eq!(session.progress().blocked(), Some(Side::Source));
+
+    writer.write_all(&[0; 1000]).unwrap();
+    assert!(matches!(session.step(10), Ok(Progressed::Moved(10))));
+    assert_eq!(session.progress().blocked(), None);
+    thread::spawn(move || writer.write_all(&vec![0; 1 << 20]));
+    while !matches!(session.step(1 << 20), Ok(Progressed::Blocked(it)) if it.sink()) {}
+    assert_eq!(session.progress().blocked(), Some(Side::Sink));
+}
+
+#[test]
+fn the_bound_of_a_step_holds_after_a_wait_with_several_sinks() {
+    let (source, mut writer) = std::io::pipe().unwrap();
+    let null = || File::create("/dev/null").unwrap();
+    let mut session = FanOut::new(source, null()).also_to(null()).start().unwrap();
+    assert!(matches!(session.step(1 << 20), Ok(Progressed::Blocked(_))));
+    writer.write_all(&[0; 5000]).unwrap();
+    assert_eq!(session.step(10).unwrap(), Progressed::Moved(10));
+    drop(writer);
+    assert_eq!(session.drive().unwrap(), Ended::Eof);
+    assert_eq!(session.finish().unwrap().bytes(), 5000);
+}
+
+#[test]
+fn a_session_whose_callback_has_panicked_moves_no_further_byte() {
+    let zeros = File::open("/dev/zero").unwrap();
+    let (mut reader, sink) = std::io::pipe().unwrap();
+    let panics = |_: &[u8]| panic!("a test of panics");
+    let mut session = Transfer::new(zeros, sink).inspect(panics).start().unwrap();
+    let stepped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _ = session.step(100);
+    }));
+    assert!(stepped.is_err());
+    assert_eq!(session.step(100).unwrap(), Progressed::Ended(Ended::Failed));
+    let error = session.finish().unwrap_err();
+    assert_eq!(error.side(), Side::Neither);
+    let mut received = Vec::new();
+    reader.read_to_end(&mut received).unwrap();
+    assert_eq!(
+        received.len(),
+        100,
+        "only the step that panicked has moved bytes"
+    );
 }

@@ -4,11 +4,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::Arc;
 
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use zcopy::tokio::{AsyncEnd, OwnedHalf};
 use zcopy::{Ended, Transfer};
 
-use crate::support::{block_on, bytes, drain, feed, tcp_pair, tokio_tcp, tokio_unix};
+use crate::support::{block_on, bytes, drain, feed, file, tcp_pair, tokio_tcp, tokio_unix};
 
 const LEN: usize = (3 << 20) + 7;
 
@@ -191,5 +192,26 @@ fn the_futures_can_be_spawned_whatever_their_ends_are() {
     block_on(async {
         let (source, sink) = std::io::pipe().unwrap();
         spawn(source, Arc::new(sink));
+    });
+}
+
+/// The program may have registered the descriptor for something else than what the transfer needs.
+#[test]
+fn an_async_fd_that_is_registered_for_reading_may_be_a_sink() {
+    let (reader, sink) = std::io::pipe().unwrap();
+    let sent = bytes(1 << 20);
+    block_on(async {
+        rustix::fs::fcntl_setfl(&sink, rustix::fs::OFlags::NONBLOCK).unwrap();
+        #[allow(
+            deprecated,
+            reason = "its successor is unsafe, and an `OwnedFd` stays open"
+        )]
+        let sink = AsyncFd::with_interest(OwnedFd::from(sink), Interest::READABLE).unwrap();
+        let transfer = Transfer::new(file(&sent), sink).grow_pipes(false);
+        let task = tokio::spawn(transfer.run_async());
+        tokio::task::yield_now().await;
+        let received = tokio::task::spawn_blocking(|| drain(reader).join().unwrap());
+        assert!(received.await.unwrap() == sent);
+        assert_eq!(task.await.unwrap().unwrap().bytes(), 1 << 20);
     });
 }

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use zcopy::{Ended, SyncData, Transfer};
 
-use crate::support::{block_on, bytes, drain, feed, file, polled_at_most, tcp_pair, tokio_tcp};
+use crate::support::{
+    block_on, bytes, drain, feed, file, polled_at_most, tcp_pair, threads_named, tokio_tcp,
+};
 
 /// One step moves this many bytes between files.
 const LEN: usize = 10_000;
@@ -204,7 +206,7 @@ fn no_thread_is_held_while_a_file_waits_for_a_slow_reader() {
             tasks.push(tokio::spawn(transfer.run_async()));
         }
         // Nobody reads. The threads end once every socket is full.
-        while crate::support::threads_named(THREAD_NAME) > 0
+        while threads_named(THREAD_NAME) > 0
             || servers
                 .iter()
                 .any(|server| server.peek(&mut [0]).unwrap_or(0) == 0)
@@ -281,5 +283,25 @@ fn a_file_may_be_a_terminal_or_a_fifo() {
         let mut found = [0; 11];
         sink.read_exact_at(&mut found, 0).unwrap();
         assert_eq!(&found, b"hello world");
+    });
+}
+
+#[test]
+fn a_session_that_no_task_has_driven_is_finished_by_the_pool() {
+    let (source, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(b"hello").unwrap();
+    let name = "finishes-files";
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .thread_name(name)
+        .build();
+    runtime.unwrap().block_on(async {
+        let mut session = Transfer::new(source, file(b""))
+            .sync_data(SyncData::AtEnd)
+            .start()
+            .unwrap();
+        let _ = session.step(3).unwrap();
+        let report = session.finish_async().await.unwrap();
+        assert_eq!((report.bytes(), report.ended()), (3, Ended::Stopped));
+        assert_eq!(threads_named(name), 1);
     });
 }

@@ -191,3 +191,21 @@ fn one_thread_answers_the_busy_of_200_relays_while_190_are_idle() {
         assert_eq!(counts, (expected, expected), "relay {index}");
     }
 }
+
+#[test]
+fn a_reset_by_a_client_that_is_not_read_wakes_the_task() {
+    let ((mut client, front), (back, server)) = (tcp_pair(), tcp_pair());
+    client.write_all(b"hello").unwrap();
+    client.shutdown(Shutdown::Write).unwrap();
+    block_on(async {
+        let relay = tokio::spawn(Relay::new(tokio_tcp(front), tokio_tcp(back)).run_async());
+        let reading = server.try_clone().unwrap();
+        let question = tokio::task::spawn_blocking(|| std::io::read_to_string(reading));
+        assert_eq!(question.await.unwrap().unwrap(), "hello");
+        rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
+        drop(client);
+        let error = relay.await.unwrap().unwrap_err();
+        assert!(error.is_disconnected(), "{error}");
+    });
+    drop(server);
+}

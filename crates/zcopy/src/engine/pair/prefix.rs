@@ -14,8 +14,12 @@ impl<K: Kernel> PairEngine<'_, K> {
             return;
         }
         let len = prefix.len() as u64;
+        // A rate would let the prefix wait for the first bytes of the file.
+        let options = &self.context.options;
+        let is_paced = options.rate_limit.is_some() || options.records.rate.is_some();
         let follows = self.state.source.info.kind == Kind::Regular
-            && self.context.total.is_some_and(|total| total > 0);
+            && self.context.total.is_some_and(|total| total > 0)
+            && !is_paced;
         let alignment = if self.state.sink.info.direct {
             Alignment::Page
         } else {

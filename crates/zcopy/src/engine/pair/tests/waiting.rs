@@ -199,6 +199,27 @@ fn spurious_wakeups_change_the_strategy_instead_of_spinning() {
     assert_eq!(n_blocked, MAX_TIMES_BLOCKED as usize + 1);
 }
 
+/// A socket with an error queue polls as ready, for example, although no write succeeds.
+#[test]
+fn the_pauses_between_retries_are_idle() {
+    let kernel = SimKernel::default();
+    // A time-out forbids calls that sleep.
+    kernel.state.borrow_mut().may_sleep = false;
+    let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
+    let sink = kernel.sink(Object::read_by_peer(false), OFlags::NONBLOCK);
+    for call in [Call::Splice, Call::Write] {
+        kernel.inject(call, &[Injection::SpuriousWakeup; 1000]);
+    }
+    let options = Options {
+        idle_timeout: Some(millis(50)),
+        ..Options::default()
+    };
+    let report = transfer(&kernel, (&source, &sink), options).unwrap();
+    assert_eq!((report.bytes(), report.ended()), (0, Ended::TimedOut));
+    let took = kernel.elapsed();
+    assert!(took <= millis(60), "{took:?}");
+}
+
 #[test]
 fn spurious_wakeups_of_a_strategy_that_was_asked_for_are_tried_again_at_leisure() {
     let kernel = SimKernel::default();

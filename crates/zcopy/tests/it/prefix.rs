@@ -1,0 +1,84 @@
+//! Bytes in front of those of the source arrive first, once, or are handed back.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+
+use zcopy::{Ended, Transfer, copy_buffered};
+
+use crate::endpoints::tcp;
+use crate::files::{file, pattern};
+
+const PREFIX: &[u8] = b"the head\n";
+
+#[test]
+fn a_prefix_comes_before_the_bytes_of_every_source_and_counts() {
+    let body = pattern(200_000);
+    for limit in [None, Some(0), Some(10), Some(100_000)] {
+        let len = limit.map_or(body.len(), |limit: u64| limit as usize);
+        let expected = [PREFIX, &body[..len]].concat();
+
+        let (sink, peer) = tcp();
+        let reading = std::thread::spawn(move || read(File::from(peer)));
+        let transfer = Transfer::new(file(&body), sink).prefix(PREFIX).limit(limit);
+        let report = transfer.run().unwrap();
+        assert_eq!(report.bytes(), expected.len() as u64);
+        assert!(reading.join().unwrap() == expected, "{limit:?}: {report}");
+
+        let (source, writer) = std::io::pipe().unwrap();
+        let (reader, sink) = std::io::pipe().unwrap();
+        let body = body.clone();
+        let writing = std::thread::spawn(move || (&writer).write_all(&body));
+        let reading = std::thread::spawn(move || read(reader));
+        let transfer = Transfer::new(source, sink).prefix(PREFIX).limit(limit);
+        let report = transfer.run().unwrap();
+        assert!(reading.join().unwrap() == expected, "{limit:?}: {report}");
+        // With a limit the transfer closes the pipe before everything has been written.
+        let _ = writing.join().unwrap();
+    }
+}
+
+fn read(mut reader: impl Read) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn a_transfer_that_is_refused_hands_the_prefix_back() {
+    let null = || File::open("/dev/null").unwrap();
+    let refused = || Transfer::new(null(), null()).prefix(PREFIX);
+    let error = refused().run().unwrap_err();
+    assert_eq!((error.bytes(), error.undelivered()), (0, PREFIX));
+    let error = refused().start().unwrap_err();
+    assert_eq!((error.bytes(), error.undelivered()), (0, PREFIX));
+
+    let directory = File::open("/").unwrap();
+    let sink = File::create("/dev/null").unwrap();
+    let error = Transfer::new(directory, sink)
+        .prefix(PREFIX)
+        .run()
+        .unwrap_err();
+    assert_eq!((error.bytes(), error.undelivered()), (0, PREFIX));
+}
+
+#[test]
+fn buffered_bytes_are_handed_back_if_its_copy_is_refused() {
+    let (source, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(b"a line\nthe body").unwrap();
+    let mut reader = BufReader::new(source);
+    reader.read_line(&mut String::new()).unwrap();
+    let read_only = File::open("/dev/null").unwrap();
+    let error = copy_buffered(&mut reader, read_only).unwrap_err();
+    assert_eq!(error.undelivered(), b"the body");
+}
+
+#[test]
+fn a_sink_that_fails_within_the_prefix_hands_the_rest_back_and_reads_nothing() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut source = file(&pattern(100));
+    let transfer = Transfer::new(source.try_clone().unwrap(), full).prefix(PREFIX);
+    let error = transfer.run().unwrap_err();
+    assert_eq!((error.bytes(), error.undelivered()), (0, PREFIX));
+    assert_eq!(error.report().ended(), Ended::Failed);
+    assert_eq!(read(&mut source), pattern(100));
+}
