@@ -232,9 +232,9 @@
 //!
 //! # With tokio
 //!
-//! With the feature `tokio`, a task of tokio takes the steps of a transfer or relay, and waits for
-//! its ends without a thread of its own: `Transfer::run_async`, `Relay::run_async`, and
-//! `drive_async` of their sessions, whose futures can be dropped at any time without losing a byte.
+//! With the feature `tokio`, a task of tokio takes the steps of a transfer, fan-out or relay, and
+//! waits for its ends without a thread of its own: `run_async` of [`Transfer`], [`FanOut`] and
+//! [`Relay`], and `drive_async` of their sessions, whose futures can be dropped at any time without losing a byte.
 //! The module `zcopy::tokio` says which ends it takes, and what it asks of the runtime.
 //!
 //! ```
@@ -338,8 +338,8 @@
 //!
 //! # Features
 //!
-//! - `serde` [default: off]: `Serialize` for [`Report`], [`Attempt`], [`SinkReport`], [`BadRange`],
-//!   [`Progress`], [`Strategy`], [`Ended`] and [`Side`]. Fields have the names of the methods, and
+//! - `serde` [default: off]: `Serialize` for [`Report`], [`RelayReport`], [`Attempt`],
+//!   [`SinkReport`], [`BadRange`], [`Progress`], [`Strategy`], [`Ended`] and [`Side`]. Fields have the names of the methods, and
 //!   values of enums are in snake case. An error is `null`, or has an `errno`, which may be `null`,
 //!   and a `message`. The time is `elapsed_seconds`, and `undelivered_bytes` is a number.
 //!

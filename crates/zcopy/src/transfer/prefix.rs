@@ -17,10 +17,13 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// response, and for bytes that were read ahead of a descriptor ([`copy_buffered`] does that by
     /// itself). A second call replaces the first.
     ///
+    /// It is meant for heads: a step writes what is left of the prefix at once, whatever its bound
+    /// and the rate, and pays the rate afterwards.
+    ///
     /// The prefix counts as if it came from the source: among the [bytes](Report::bytes) of the
     /// report, its records, its rate, and what an inspector sees. Only a [limit](Self::limit) is a
-    /// limit of the source alone, on top of the prefix. What the sink has not accepted is
-    /// [undelivered](Report::undelivered), whatever the source is.
+    /// limit of the source alone, on top of the prefix. Bytes of the prefix that the sink has not
+    /// accepted are [undelivered](Report::undelivered), whatever the source is.
     ///
     /// # Kernel notes
     ///

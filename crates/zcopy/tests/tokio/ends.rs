@@ -204,7 +204,7 @@ fn an_async_fd_that_is_registered_for_reading_may_be_a_sink() {
         rustix::fs::fcntl_setfl(&sink, rustix::fs::OFlags::NONBLOCK).unwrap();
         #[allow(
             deprecated,
-            reason = "its successor is unsafe, and an `OwnedFd` stays open"
+            reason = "its successor asks for a promise that an `OwnedFd` keeps"
         )]
         let sink = AsyncFd::with_interest(OwnedFd::from(sink), Interest::READABLE).unwrap();
         let transfer = Transfer::new(file(&sent), sink).grow_pipes(false);
