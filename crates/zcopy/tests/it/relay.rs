@@ -15,6 +15,8 @@ use crate::own_process::is_own_process;
 use crate::random::Random;
 use crate::refused::needs;
 
+mod many;
+
 fn tcp_streams() -> (TcpStream, TcpStream) {
     let (here, there) = tcp();
     (here.into(), there.into())
