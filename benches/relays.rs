@@ -1,10 +1,11 @@
-//! Relays and servers in turns: throughput, and the processor time that the one in the middle takes.
+//! Relays and servers in turns: throughput, and the processor time that the one in the middle
+//! takes.
 //!
-//! One thread writes, another one reads, and the mover moves the bytes between them. The CPU seconds
-//! per GB are those of the process minus those of these two threads: the threads of a pool count.
-//! The table of each route shows medians, and the 10th and 90th percentiles. `ZCOPY_BENCH_SIZES`
-//! and `ZCOPY_BENCH_TURNS` [default: 15] say how much; arguments choose routes by a part of their
-//! name. The order within a turn is random.
+//! One thread writes, another one reads, and the mover moves the bytes between them. The CPU
+//! seconds per GB are those of the process minus those of these two threads: the threads of a pool
+//! count. The table of each route shows medians, and the 10th and 90th percentiles.
+//! `ZCOPY_BENCH_SIZES` and `ZCOPY_BENCH_TURNS` [default: 15] say how much; arguments choose routes
+//! by a part of their name. The order within a turn is random.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -155,7 +156,7 @@ fn file_of(bytes: u64) -> File {
     file
 }
 
-#[expect(clippy::print_stdout, reason = "the table is what it is for")]
+#[expect(clippy::print_stdout, reason = "the program prints a table")]
 fn report(route: &str, size: &str, bytes: u64, taken: &[Vec<Taken>]) {
     let movers = if route.starts_with("tcp") {
         TCP_TO_TCP

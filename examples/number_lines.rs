@@ -34,7 +34,8 @@ fn run() -> anyhow::Result<()> {
         let file = File::open(&name).with_context(shown)?;
         filter.run(&file).with_context(shown)?;
     }
-    // This filter takes every byte when it comes. One that holds some back is called here once more.
+    // This filter takes every byte when it comes. One that holds some back is called here once
+    // more.
     filter.finish().context("standard output")?;
     Ok(())
 }

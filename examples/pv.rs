@@ -1,5 +1,5 @@
-//! The whole of `pv`: moves standard input, or FILE, to standard output, and shows on a terminal how
-//! far it has come, how fast, and how long it will take.
+//! The whole of `pv`: moves standard input, or FILE, to standard output, and shows on a terminal
+//! how far it has come, how fast, and how long it will take.
 //!
 //! `cargo run --release --example pv -- [FILE] | gzip > packed.gz`
 

@@ -1,10 +1,10 @@
-//! Copies a file with a progress bar. When it is interrupted, the next run goes on where it was.
+//! Copies a file with a progress bar. When it is interrupted, the next run continues.
 //!
 //! `cargo run --release --example resume_copy -- [--rate BYTES-PER-SECOND] SOURCE DEST`
 //!
-//! Ctrl-C ends it with status 130. The size of DEST says how far an earlier run has come, because the
-//! copy only ever grows at its end. That DEST is such a beginning of SOURCE is not taken on trust:
-//! its last bytes are compared.
+//! Ctrl-C ends it with status 130. The size of DEST says how far an earlier run has come, because
+//! the copy only ever grows at its end. That DEST is such a beginning of SOURCE is not taken on
+//! trust: its last bytes are compared.
 
 use std::ffi::OsString;
 use std::fs::File;

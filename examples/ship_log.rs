@@ -7,16 +7,16 @@
 //! # What a peer that comes back receives
 //!
 //! It goes on at the byte behind the last one that the connection before had accepted, so that no
-//! line is doubled, and no line that was written while no peer was there is lost. One may be divided
-//! between two connections.
+//! line is doubled, and no line that was written while no peer was there is lost. One may be
+//! divided between two connections.
 //!
-//! "Accepted" is all that TCP tells a program: the kernel has taken the bytes. If the peer dies, those
-//! that are still on their way, or that it has acknowledged and not read, are gone, and no program learns
-//! which. (`ioctl(SIOCOUTQ)` tells how many bytes the peer's kernel has not acknowledged. What its
-//! program has read, only that program can say, in a protocol of its own.) So this program looks for
-//! a peer that has left before it sends, not after; and at the end of standard input it shuts the
-//! connection down and waits for the peer to do so too. A peer that closes without an error then has
-//! read everything.
+//! "Accepted" is all that TCP tells a program: the kernel has taken the bytes. If the peer dies,
+//! those that are still on their way, or that it has acknowledged and not read, are gone, and no
+//! program learns which. (`ioctl(SIOCOUTQ)` tells how many bytes the peer's kernel has not
+//! acknowledged. What its program has read, only that program can say, in a protocol of its own.)
+//! So this program looks for a peer that has left before it sends, not after; and at the end of
+//! standard input it shuts the connection down and waits for the peer to do so too. A peer that
+//! closes without an error then has read everything.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write, stderr, stdin, stdout};
@@ -144,8 +144,8 @@ fn ship(
 fn level(source: &File, report: Report) -> anyhow::Result<Vec<u8>> {
     let ahead = |sink: usize| report.sinks()[sink].ahead() as usize;
     let [out, peer] = [ahead(0), ahead(1)];
-    // The bytes behind `report.bytes()`: those in flight out of a pipe, or those behind the cursor of
-    // a file.
+    // The bytes behind `report.bytes()`: those in flight out of a pipe, or those behind the cursor
+    // of a file.
     let mut bytes = report.into_undelivered();
     let missing = out.max(peer).saturating_sub(bytes.len());
     source
@@ -169,7 +169,7 @@ fn wait(growth: &OwnedFd, peer: &TcpStream) -> anyhow::Result<()> {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error).context("poll"),
     }
-    // Which events there were does not matter.
+    // Discards the events.
     let _ = rustix::io::read(growth, &mut [0; 4096]);
     Ok(())
 }

@@ -200,8 +200,8 @@ impl Error {
         self.0.cause.raw_os_error()
     }
 
-    /// Returns the cause: the error of the failed system call, or the one that a reader or writer of
-    /// yours has returned ([`IoTransfer`](crate::IoTransfer)).
+    /// Returns the cause: the error of the failed system call, or the one that a reader or writer
+    /// of yours has returned ([`IoTransfer`](crate::IoTransfer)).
     ///
     /// [`source`](std::error::Error::source) returns the same, until the error is converted to an
     /// [`io::Error`]: from then on its text contains the cause, and this method still returns it.

@@ -74,8 +74,9 @@ pub use ends::{FromReader, ToWriter};
 /// # Errors of the reader or writer
 ///
 /// The [error](crate::Error) names the side and the method (`read`, `write` or `flush`), and its
-/// cause is the very error that the method returned: see [`Error::io_error`](crate::Error::io_error).
-/// Its [`bytes`](crate::Error::bytes) are those that the sink or the writer has accepted.
+/// cause is the very error that the method returned: see
+/// [`Error::io_error`](crate::Error::io_error). Its [`bytes`](crate::Error::bytes) are those that
+/// the sink or the writer has accepted.
 ///
 /// - [`Interrupted`](std::io::ErrorKind::Interrupted) is no failure: the transfer calls the method
 ///   again.

@@ -234,8 +234,9 @@
 //!
 //! With the feature `tokio`, a task of tokio takes the steps of a transfer, fan-out or relay, and
 //! waits for its ends without a thread of its own: `run_async` of [`Transfer`], [`FanOut`] and
-//! [`Relay`], and `drive_async` of their sessions, whose futures can be dropped at any time without losing a byte.
-//! The module `zcopy::tokio` says which ends it takes, and what it asks of the runtime.
+//! [`Relay`], and `drive_async` of their sessions, whose futures can be dropped at any time without
+//! losing a byte. The module `zcopy::tokio` says which ends it takes, and what it asks of the
+//! runtime.
 //!
 //! ```
 //! # #[cfg(feature = "tokio")]
@@ -329,8 +330,8 @@
 //! - `pv`: the whole of it in under 75 lines, with bar, rate and time left.
 //! - `cat` and `tee`: many sources into one sink, and one source into several sinks.
 //! - `serve_file`: an HTTP/1.1 server with ranges, one rate for all clients, and time-outs.
-//! - `relay` and `relay_tokio`: a TCP proxy with an idle time-out, which SIGTERM ends, by threads and
-//!   by tasks of tokio.
+//! - `relay` and `relay_tokio`: a TCP proxy with an idle time-out, which SIGTERM ends, by threads
+//!   and by tasks of tokio.
 //! - `resume_copy`: a copy with a progress bar, which the next run continues after Ctrl-C.
 //! - `ship_log`: a fan-out to a TCP peer and standard output, while the peer goes and comes back.
 //! - `copy`, `explain`, `hash_while_copying` and `number_lines`: the report, the plan, an inspector
@@ -339,9 +340,10 @@
 //! # Features
 //!
 //! - `serde` [default: off]: `Serialize` for [`Report`], [`RelayReport`], [`Attempt`],
-//!   [`SinkReport`], [`BadRange`], [`Progress`], [`Strategy`], [`Ended`] and [`Side`]. Fields have the names of the methods, and
-//!   values of enums are in snake case. An error is `null`, or has an `errno`, which may be `null`,
-//!   and a `message`. The time is `elapsed_seconds`, and `undelivered_bytes` is a number.
+//!   [`SinkReport`], [`BadRange`], [`Progress`], [`Strategy`], [`Ended`] and [`Side`]. Fields have
+//!   the names of the methods, and values of enums are in snake case. An error is `null`, or has an
+//!   `errno`, which may be `null`, and a `message`. The time is `elapsed_seconds`, and
+//!   `undelivered_bytes` is a number.
 //!
 //! - `tokio` [default: off]: `zcopy::tokio`, for programs that use that runtime.
 //!

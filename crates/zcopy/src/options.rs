@@ -197,10 +197,11 @@ pub enum SyncData {
     /// observer counts survives a loss of power. Sinks other than regular files and block devices,
     /// and files without a disk (`/proc`), are not synced.
     EachStep,
-    /// Calls `fdatasync(2)` once, after the last byte and before the report: when the source has
-    /// ended, the limit is reached, or the observer stops the transfer. A transfer that fails is not
-    /// synced, nor is a sink that was [detached](crate::OnSinkError::Detach). The call also writes what earlier transfers have left of the same file. Sinks are
-    /// left out as by [`EachStep`](Self::EachStep).
+    /// Calls `fdatasync(2)` once, after the last byte and before the report, however the transfer
+    /// ends without an error: at the end of the source, at a limit, by a stop, or after a time-out.
+    /// A transfer that fails is not synced, nor is a sink that was
+    /// [detached](crate::OnSinkError::Detach). The call also writes what earlier transfers have left
+    /// of the same file. Sinks are left out as by [`EachStep`](Self::EachStep).
     AtEnd,
 }
 

@@ -115,8 +115,8 @@ impl RateLimiter {
     /// call it, and an observer.
     ///
     /// Running transfers use the new rate from their next steps on, also for the time that has
-    /// passed since the last step of any of them. A transfer that sleeps because of the old rate wakes within 100
-    /// ms. (One that runs by [`Session::step`](crate::Session::step) returns a
+    /// passed since the last step of any of them. A transfer that sleeps because of the old rate
+    /// wakes within 100 ms. (One that runs by [`Session::step`](crate::Session::step) returns a
     /// [time-out](crate::Interest::timeout) of at most 100 ms.)
     ///
     /// # Examples

@@ -30,9 +30,10 @@ const BUFFER_SIZE: usize = 64 << 10;
 
 /// Moves bytes between two sockets in both directions, in one thread, until both have ended.
 ///
-/// The relay sends the bytes of each socket to the other one. When one direction ends, the relay shuts down the
-/// writing side of its sink (`shutdown(SHUT_WR)`), so that the peer sees the end too, and the other
-/// direction goes on. [`run`](Self::run) returns when both have ended, or when one fails.
+/// The relay sends the bytes of each socket to the other one. When one direction ends, the relay
+/// shuts down the writing side of its sink (`shutdown(SHUT_WR)`), so that the peer sees the end
+/// too, and the other direction goes on. [`run`](Self::run) returns when both have ended, or when
+/// one fails.
 ///
 /// Choose it for proxies and tunnels. [`Transfer`] moves one direction, with all options.
 ///

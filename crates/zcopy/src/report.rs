@@ -65,9 +65,9 @@ pub enum Ended {
 /// What a transfer did: how many bytes it moved, by which strategies, and how it ended.
 ///
 /// `Display` prints one line: the bytes, the strategy that moved the most, the time, and how the
-/// transfer ended. `{:#}` prints a line for each attempt, each of several sinks, and everything else
-/// that happened; the tools print it for `--explain`. The feature `serde` serializes every value but
-/// the undelivered bytes, of which it gives the number.
+/// transfer ended. `{:#}` prints a line for each attempt, each of several sinks, and everything
+/// else that happened; the tools print it for `--explain`. The feature `serde` serializes every
+/// value but the undelivered bytes, of which it gives the number.
 ///
 /// # Examples
 ///

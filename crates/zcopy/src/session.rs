@@ -36,8 +36,8 @@ use crate::{FanOut, RateLimiter, Transfer};
 ///
 /// The session owns its private pipe and the bytes in flight between two steps, so that nothing is
 /// lost when a caller stops to call [`step`](Self::step). [`finish`](Self::finish) returns them.
-/// Dropping the session does what `finish` does, and forgets what cannot be given back to the
-/// source.
+/// Dropping the session finishes the transfer, and discards the report and the bytes that cannot be
+/// given back to the source.
 ///
 /// After a panic of a callback the session is over: a step returns [`Ended::Failed`], and `finish`
 /// an error, whose counts may lack the bytes of the step that panicked.
@@ -110,10 +110,10 @@ pub enum Progressed {
 /// The events that a [`Session`] waits for: a source that is readable, a sink that is writable, the
 /// time, or several of these.
 ///
-/// Wait for readiness, and not for its change (no `EPOLLET`): a call can return `EAGAIN` although its
-/// descriptor is ready. Poll a [`Stop`](crate::Stop) that the session has, too. A step that is taken
-/// too early does no harm: it polls, and returns what is still missing. If
-/// neither side is of interest, the session waits for the time alone: for its rate, for example.
+/// Wait for readiness, and not for its change (no `EPOLLET`): a call can return `EAGAIN` although
+/// its descriptor is ready. Poll a [`Stop`](crate::Stop) that the session has, too. A step that is
+/// taken too early does no harm: it polls, and returns what is still missing. If neither side is of
+/// interest, the session waits for the time alone: for its rate, for example.
 ///
 /// # Examples
 ///
@@ -167,15 +167,15 @@ impl<'a, Source, Sink> Session<'a, Source, Sink> {
         }
     }
 
-    /// Takes one step: takes up to `max` bytes from the source and moves them, or returns the events
-    /// to wait for. Bytes that an earlier step has taken, and that the sink has not accepted, move
-    /// besides.
+    /// Takes one step: takes up to `max` bytes from the source and moves them, or returns the
+    /// events to wait for. Bytes that an earlier step has taken, and that the sink has not
+    /// accepted, move besides.
     ///
     /// A step moves what a few system calls move: at most a few MiB on pipes and sockets and 64 MiB
-    /// between files, whatever `max` is, unless a whole file is cloned at once. A message and
-    /// an `O_DIRECT` block move whole, and so does a packet of a pipe (at most a page) if the kernel
-    /// refuses `splice(2)`. It calls the [observer](Transfer::observe) as
-    /// [`run`](Transfer::run) does. Once the transfer has ended, it returns the same end again.
+    /// between files, whatever `max` is, unless a whole file is cloned at once. A message and an
+    /// `O_DIRECT` block move whole, and so does a packet of a pipe (at most a page) if the kernel
+    /// refuses `splice(2)`. It calls the [observer](Transfer::observe) as [`run`](Transfer::run)
+    /// does. Once the transfer has ended, it returns the same end again.
     ///
     /// # Errors
     ///
@@ -247,8 +247,7 @@ impl<'a, Source, Sink> Session<'a, Source, Sink> {
     ///
     /// # Errors
     ///
-    /// A failure of what the end needs: a hole at the end of the sink, a file that was opened
-    /// again, the last sync.
+    /// Finishing failed: a hole at the end of the sink, a reopened file, or the last sync.
     ///
     /// # Examples
     ///

@@ -1,8 +1,8 @@
 //! A simulated kernel for unit tests, which injects faults that a real kernel produces rarely.
 //!
 //! [`kernel`] holds the kernel, [`objects`] the files, pipes and sockets behind its descriptors,
-//! [`script`] the injections, [`interference`] the calls of other processes on the same objects, and
-//! [`shared`] the lock around all of it. [`scenario`] describes random transfers, [`arbitrary`]
+//! [`script`] the injections, [`interference`] the calls of other processes on the same objects,
+//! and [`shared`] the lock around all of it. [`scenario`] describes random transfers, [`arbitrary`]
 //! generates them, and [`oracle`] checks their results. [`run`] is the harness that all unit tests
 //! share, and [`task`] its part that runs them as tasks of tokio.
 

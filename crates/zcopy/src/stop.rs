@@ -15,9 +15,10 @@ mod wakers;
 /// Clones end the same transfers. A transfer that has been given a `Stop` by
 /// [`Transfer::stop_with`](crate::Transfer::stop_with) polls for it while it waits, and looks at it
 /// before each step. A program that takes the steps of a [session](crate::Session) polls the `Stop`
-/// ([`AsFd`]) beside the ends, and then takes a step. A transfer ends within one step: with [`Ended::Stopped`](crate::Ended), exact
-/// counts, and its bytes in flight [handed back](crate::Report::undelivered). One `Stop` serves any
-/// number of transfers, also those that begin after it was used: these end before they move a byte.
+/// ([`AsFd`]) beside the ends, and then takes a step. A transfer ends within one step: with
+/// [`Ended::Stopped`](crate::Ended), exact counts, and its bytes in flight [handed
+/// back](crate::Report::undelivered). One `Stop` serves any number of transfers, also those that
+/// begin after it was used: these end before they move a byte.
 ///
 /// It cannot be taken back: do not give it to a transfer that has to drain something afterwards.
 ///

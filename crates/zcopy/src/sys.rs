@@ -370,8 +370,8 @@ impl Kernel for Linux {
     }
 
     fn now(&self) -> Duration {
-        // For the first time that a process asks for, rustix makes a `prctl(2)`, and before Linux 6.4
-        // opens a file in `/proc`, to find what libc has found already.
+        // For the first time that a process asks for, rustix makes a `prctl(2)`, and before Linux
+        // 6.4 opens a file in `/proc`, to find what libc has found already.
         static START: OnceLock<Instant> = OnceLock::new();
         let now = Instant::now();
         now.saturating_duration_since(*START.get_or_init(|| now))
@@ -488,8 +488,8 @@ impl<'a> Lender<'a> {
         // SAFETY: `fd` was borrowed from an owner that stands in the same `WithOwners` as the value
         // that receives the result, and is dropped after it. Until then the owner is neither
         // mutated nor given away by value. Its type cannot tell when a shared borrow ends, so it
-        // keeps the descriptor open until then. That the owner moves in memory does not matter: a
-        // descriptor is a number.
+        // keeps the descriptor open until then. The owner may move in memory: a descriptor is a
+        // number.
         unsafe { BorrowedFd::borrow_raw(fd.as_raw_fd()) }
     }
 }

@@ -1,9 +1,9 @@
 //! Runs transfers, fan-outs and relays as tasks of tokio. A blocked task waits for the reactor.
 //!
-//! [`Transfer::run_async`], [`FanOut::run_async`], [`Relay::run_async`], [`Session::drive_async`] and
-//! [`RelaySession::drive_async`] do what `run` and `drive` do, with the same strategies, options,
-//! counts and errors. One thread serves any number of them, and no thread is held by one that
-//! waits.
+//! [`Transfer::run_async`], [`FanOut::run_async`], [`Relay::run_async`], [`Session::drive_async`]
+//! and [`RelaySession::drive_async`] do what `run` and `drive` do, with the same strategies,
+//! options, counts and errors. One thread serves any number of them, and no thread is held by one
+//! that waits.
 //!
 //! # Examples
 //!
@@ -41,13 +41,13 @@
 //!
 //! - tokio's `TcpStream`, `UnixStream`, `UdpSocket` and `UnixDatagram`, which wait by the
 //!   registration that they have. Wrap an owned half in [`OwnedHalf`].
-//! - `AsyncFd`, the pipes of tokio and of std, std's sockets, `OwnedFd`, `BorrowedFd`, and files that are
-//!   terminals, pipes or devices. For these the transfer registers a duplicate of the descriptor
-//!   when it first waits for it. They may be in blocking or non-blocking mode.
+//! - `AsyncFd`, the pipes of tokio and of std, std's sockets, `OwnedFd`, `BorrowedFd`, and files
+//!   that are terminals, pipes or devices. For these the transfer registers a duplicate of the
+//!   descriptor when it first waits for it. They may be in blocking or non-blocking mode.
 //! - References, `Box` and `Arc` of all these.
 //!
-//! A buffer of the end is not part of the transfer: bytes that `tokio::io::BufReader` or
-//! `tokio::fs::File` has read ahead stay there, and what they have not written yet has to be
+//! The transfer does not see buffers in front of the descriptor: bytes that `tokio::io::BufReader`
+//! or `tokio::fs::File` has read ahead stay there, and what they have not written yet has to be
 //! flushed before.
 //!
 //! # Files
@@ -55,12 +55,15 @@
 //! Calls on regular files and block devices may wait for a disk. If an end is one, threads of the
 //! runtime's blocking pool take the steps, up to 16 MiB at a time, and call the callbacks; a
 //! transfer that waits for its other end holds no thread. The steps use duplicates of both
-//! descriptors, because such a step outlives a dropped future, and perhaps the session and its ends:
+//! descriptors, because such a step outlives a dropped future, and perhaps the session and its
+//! ends:
 //!
 //! - The next call on the session waits for the step, which a disk bounds. If the step fails, that
 //!   call returns the failure.
-//! - Dropping the session waits for nothing: the thread ends the transfer behind the step. Until
-//!   then the peer of a socket does not see the end.
+//! - Dropping the session waits for no step: the thread ends the transfer behind the step. Until
+//!   then the peer of a socket does not see the end. If no step runs, the drop ends the transfer,
+//!   and a [last sync](crate::SyncData::AtEnd) waits for the disk: `finish_async` leaves that to
+//!   the pool.
 //! - When the duplicates close, the record locks (`F_SETLK`) that the process holds on the file are
 //!   released, as by closing any descriptor of the file.
 //!
@@ -76,9 +79,9 @@
 //!
 //! A runtime with `enable_io` is needed, and one with `enable_time` if a transfer has a tick, a
 //! rate limit or a time limit, if a socket has a time-out of its own, or if a call keeps blocking
-//! on ends that poll as ready. A relay needs `enable_time` always: a relay that is idle for a second
-//! gives back its pipes. A transfer or relay that is never blocked yields to other tasks after
-//! about 1 MiB or 64 steps.
+//! on ends that poll as ready. A relay needs `enable_time` always: a relay that is idle for a
+//! second gives back its pipes. A transfer that is never blocked yields to other tasks after about
+//! 1 MiB or 64 steps, and so does a relay, per direction.
 //!
 //! # Panics
 //!

@@ -171,9 +171,9 @@ impl Error {
         )
     }
 
-    /// Returns whether a call failed with one of these errnos, or a reader or writer of the caller's
-    /// with an error that has one of these kinds and no errno. An errno that stands for the reason
-    /// of a refusal, or for which a requested strategy gave up, does not count.
+    /// Returns whether a call failed with one of these errnos, or a reader or writer of the
+    /// caller's with an error that has one of these kinds and no errno. An errno that stands for
+    /// the reason of a refusal, or for which a requested strategy gave up, does not count.
     fn failed_with(&self, errnos: &[Errno], kinds: &[io::ErrorKind]) -> bool {
         let is_among = match self.raw_os_error() {
             Some(errno) => errnos.contains(&Errno::from_raw_os_error(errno)),

@@ -59,7 +59,7 @@ fn a_long_time_between_two_files_saves_up_no_more_than_a_burst() {
     let hour = Duration::from_secs(3600);
     let now = move_file(&rate_limiter, Duration::ZERO, 1000, hour);
     assert_eq!(allowed_at(&rate_limiter, now), Ok(100));
-    // What it took has gone back.
+    // Its tokens have gone back.
     assert_eq!(allowed_at(&rate_limiter, now), Ok(100));
 }
 

@@ -29,7 +29,8 @@ pub(crate) struct TokenBucket {
 /// The tokens of a bucket that one transfer has.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// The tokens that the transfer has taken and not yet spent on units that its sink has accepted.
+    /// The tokens that the transfer has taken and not yet spent on units that its sink has
+    /// accepted.
     tokens: u64,
     place: Option<Place>,
 }
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_moved_goes_back() {
+    fn unspent_tokens_go_back() {
         let mut bucket = TokenBucket::new(1000, Duration::ZERO);
         let now = Duration::from_secs(1);
         let (mut one, mut other) = (Held::default(), Held::default());

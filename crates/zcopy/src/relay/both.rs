@@ -56,7 +56,8 @@ pub(crate) struct Both<'a, K: Kernel> {
     /// Whether an end polls as hung up without having failed.
     ignores_a: bool,
     ignores_b: bool,
-    /// When both directions rest, on the kernel's clock. `None` while bytes move, and once they do.
+    /// When both directions give back pipes and buffers, on the kernel's clock. Set when both first
+    /// block, and `None` again when bytes move.
     rests_at: Option<Duration>,
     is_resting: bool,
 }
@@ -290,7 +291,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             polled.push(stop.as_fd(), PollFlags::IN);
         }
         match self.kernel.poll(polled.fds(), interest.timeout) {
-            // Only a step sees what is due.
+            // The next step checks the time limits.
             Ok(0) | Err(Errno::INTR) => return Ok(()),
             Ok(_) => {}
             Err(errno) => {

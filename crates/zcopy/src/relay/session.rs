@@ -14,8 +14,7 @@ use crate::{Relay, Session};
 /// A [`Relay`] in steps, which never wait for one of its ends: what [`Session`] is to a transfer.
 ///
 /// Choose it to serve many relays in one thread, by `poll(2)` or `epoll(7)`. [`Relay::start`]
-/// begins one. Dropping it does what [`finish`](Self::finish) does, and drops what cannot be
-/// delivered.
+/// begins one. Dropping it finishes the relay, and discards the report and the bytes in flight.
 ///
 /// # Examples
 ///
@@ -88,7 +87,8 @@ impl<A: AsFd, B: AsFd> RelaySession<A, B> {
     ///
     /// # Errors
     ///
-    /// A failure of what the end needs, as [`Session::finish`](crate::Session::finish) has it.
+    /// The errors of [`Session::finish`](crate::Session::finish), and the failure of a direction
+    /// whose sink had gone.
     pub fn finish(mut self) -> Result<RelayReport> {
         match (self.parts.take(), self.failed.take()) {
             (Some(mut parts), _) => parts.value_mut().finish(),

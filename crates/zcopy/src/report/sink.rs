@@ -67,8 +67,8 @@ impl SinkReport {
     ///
     /// 1. [`Report::undelivered`](crate::Report::undelivered), out of a pipe, a socket, or another
     ///    source without a cursor.
-    /// 2. The bytes that the source still has. The cursor of a file stands behind `Report::bytes`; a
-    ///    [source offset](crate::FanOut::source_offset) has to be advanced by that number.
+    /// 2. The bytes that the source still has. The cursor of a file stands behind `Report::bytes`;
+    ///    a [source offset](crate::FanOut::source_offset) has to be advanced by that number.
     ///
     /// Each sink has the first `ahead` of these bytes already: of a pipe, it lacks
     /// `undelivered()[ahead..]`, and then the bytes in the pipe; of a file, the bytes from `ahead`

@@ -190,7 +190,7 @@ mod tests {
     use crate::{Ended, Side, Transfer};
 
     #[test]
-    fn a_failure_of_which_no_task_has_heard_comes_with_the_next_call() {
+    fn the_next_call_returns_the_failure_of_an_abandoned_step() {
         for is_stepped in [true, false] {
             let source = File::open("Cargo.toml").unwrap();
             let full = File::options().write(true).open("/dev/full").unwrap();

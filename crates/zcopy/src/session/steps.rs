@@ -315,8 +315,8 @@ impl<'a, K: Kernel> Steps<'a, K> {
         failed.map_or(Ok(duplicates), Err)
     }
 
-    /// Uses the descriptors that `exchange` returns from now on, and no longer the ones before. Both
-    /// are of the same open file.
+    /// Uses the descriptors that `exchange` returns from now on, and no longer the ones before.
+    /// Both are of the same open file.
     #[cfg(feature = "tokio")]
     pub(crate) fn exchange_fds(&mut self, exchange: impl Fn(BorrowedFd<'a>) -> BorrowedFd<'a>) {
         self.engine

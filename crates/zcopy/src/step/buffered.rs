@@ -177,8 +177,8 @@ pub(crate) fn fill<K: Kernel>(
     }
 }
 
-/// Returns memory for one read from a reader of the caller's, behind the pending bytes: at least one
-/// byte, because the step writes from a full buffer before it reads.
+/// Returns memory for one read from a reader of the caller's, behind the pending bytes: at least
+/// one byte, because the step writes from a full buffer before it reads.
 pub(crate) fn room_for_reader<'s, K: Kernel>(
     kernel: &K,
     state: &'s mut CopyState<'_>,

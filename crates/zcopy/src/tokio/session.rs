@@ -133,8 +133,8 @@ impl<Source: AsyncEnd, Sink: AsyncEnd> Transfer<'static, Source, Sink> {
     /// Moves the bytes as [`run`](Self::run) does, in a task of tokio.
     ///
     /// Choose it for transfers that are not interrupted. If the future is dropped, the transfer is
-    /// stopped: the source gets back what is in flight if it has a cursor, and otherwise these bytes
-    /// are lost. Choose [`start`](Self::start) and
+    /// stopped: the source gets back what is in flight if it has a cursor, and otherwise these
+    /// bytes are lost. Choose [`start`](Self::start) and
     /// [`drive_async`](crate::Session::drive_async) to keep them.
     ///
     /// # Errors
@@ -224,8 +224,8 @@ pub(super) async fn sides_ready<K: Kernel, Source: AsyncEnd, Sink: AsyncEnd>(
 
 /// Takes steps until one is blocked, the transfer ends, or the turn is over.
 ///
-/// The reactor's belief about both ends is taken before the first step, so that it is cleared by
-/// what a step finds, and not by what has happened since.
+/// The reactor's belief about both ends is taken before the first step, so that a step clears only
+/// the readiness that it has disproved.
 fn take_steps<K: Kernel, Source: AsyncEnd, Sink: AsyncEnd>(
     steps: &mut Steps<'_, K>,
     source: &Watched<'_, K, Source>,

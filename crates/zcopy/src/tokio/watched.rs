@@ -27,12 +27,12 @@ pub(super) struct Watched<'e, K, End> {
 }
 
 enum Registration {
-    /// That of the end itself.
+    /// The end's own registration.
     Own,
     /// None until the end is first waited for.
     Missing,
-    /// A duplicate, because one epoll instance takes a descriptor only once, and the caller may have
-    /// registered it already.
+    /// A duplicate, because one epoll instance takes a descriptor only once, and the caller may
+    /// have registered it already.
     Duplicate(AsyncFd<OwnedFd>),
     /// None, because epoll refuses the file. It has no poll operation, and counts as ready.
     Refused,

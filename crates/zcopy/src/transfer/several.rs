@@ -16,8 +16,8 @@ impl<'a, Source: AsFd, Sink: AsFd + Send + 'a> Transfer<'a, Source, Sink> {
     /// one sink only: a [`strategy`](Self::strategy) other than [`Strategy::Tee`] and
     /// [`Strategy::Buffered`], [`Reflink::Always`], [`Sparse::Detect`],
     /// [`skip_errors`](Self::skip_errors), [`record_limit`](Self::record_limit),
-    /// [`record_rate_limit`](Self::record_rate_limit) and [`prefix`](Self::prefix). Call `also_to` before other options, and
-    /// such an option does not compile.
+    /// [`record_rate_limit`](Self::record_rate_limit) and [`prefix`](Self::prefix). Call `also_to`
+    /// before other options, and such an option does not compile.
     ///
     /// # Errors
     ///

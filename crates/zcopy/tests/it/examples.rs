@@ -49,7 +49,7 @@ struct Server {
     child: Child,
     /// The first line.
     address: String,
-    /// What follows it.
+    /// The lines behind the first one.
     stdout: Option<BufReader<ChildStdout>>,
 }
 

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 /// The environment variable that names the test in the process that is to run it.
 pub(crate) const VARIABLE: &str = "ZCOPY_TEST_OWN_PROCESS";
 
-/// Returns true in the process that is to run the test, which is named by its whole path. In any other process, runs the test in a
-/// child process, which `prepare` has set up, and returns false.
+/// Returns true in the process that is to run the test, which is named by its whole path. In any
+/// other process, runs the test in a child process, which `prepare` has set up, and returns false.
 ///
 /// # Panics
 ///

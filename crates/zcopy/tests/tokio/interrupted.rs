@@ -135,7 +135,7 @@ fn a_session_whose_future_was_dropped_can_be_stepped_and_driven_without_tokio() 
 }
 
 #[test]
-fn after_a_dropped_future_delivered_and_undelivered_bytes_and_the_rest_are_everything() {
+fn a_dropped_future_loses_no_byte_of_a_full_sink() {
     for polls in [1, 2, 3, 5, 8, 13] {
         let sent = bytes(LEN);
         let ((client, source), (sink, server)) = (tcp_pair(), tcp_pair());

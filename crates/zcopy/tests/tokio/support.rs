@@ -1,4 +1,4 @@
-//! What the tests share: runtimes, connected ends, peers in threads, and futures that are dropped.
+//! Shared by the tests: runtimes, connected ends, peers in threads, and futures that are dropped.
 
 use std::fs::File;
 use std::future::poll_fn;

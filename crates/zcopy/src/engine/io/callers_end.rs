@@ -8,8 +8,8 @@
 //! | a write returns 0 | the sink accepts nothing | fails |
 //! | more bytes than were offered | a bug of the reader or writer | panics |
 //!
-//! A `WouldBlock` fails the transfer: no poll tells when the reader or writer is ready again, and one
-//! around a socket in blocking mode returns it when the time-out of that socket has expired.
+//! A `WouldBlock` fails the transfer: no poll tells when the reader or writer is ready again, and
+//! one around a socket in blocking mode returns it when the time-out of that socket has expired.
 
 use std::io::{self, Read, Write};
 

@@ -33,7 +33,7 @@ const CASES: u32 = 600;
 /// A bound on the number of system calls that only a busy loop exceeds.
 const MAX_CALLS: usize = 20_000;
 
-/// What one call of a reader or writer does.
+/// The result of one call of a reader or writer.
 #[derive(Clone, Copy, Debug)]
 enum Behavior {
     /// Moves at most this many bytes.

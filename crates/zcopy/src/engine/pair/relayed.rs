@@ -6,8 +6,8 @@ use crate::pipe;
 use crate::strategy::Strategy;
 use crate::sys::Kernel;
 
-/// Steps of fewer bytes go by read and write, which need no pipe. `haproxy` splices from this length
-/// on, too.
+/// Steps of fewer bytes go by read and write, which need no pipe. `haproxy` splices from this
+/// length on, too.
 const SPLICE_ABOVE: u64 = 4 << 10;
 
 /// After this many bytes in bulk, a larger pipe is worth its memory.

@@ -274,7 +274,7 @@ fn serve_file_goes_on_after_clients_that_are_silent_or_leave() {
     let mut leaving = TcpStream::connect(address).unwrap();
     leaving.write_all(b"GET /source HTTP/1.1\r\n\r\n").unwrap();
     leaving.read_exact(&mut [0]).unwrap();
-    // What it has not read resets the connection.
+    // Unread bytes reset the connection.
     drop(leaving);
     let third = server.curl(&["source"]).output().unwrap();
     assert_same(&body(third), &bytes, "the third client");
