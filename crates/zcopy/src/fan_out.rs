@@ -33,7 +33,8 @@ mod settings;
 /// or socket can be read only once, and the bytes of a file need be copied only once. All sinks
 /// move in step, so that the slowest one sets the speed. Choose transfers of their own, in threads
 /// of their own and with [source offsets](Transfer::source_offset), if the source is a file and no
-/// sink may wait for another.
+/// sink may wait for another. If it is a pipe or socket and one sink must never wait for another (a
+/// log that is shipped to a peer, for example), move it to a file, and that file to the others.
 ///
 /// Sinks that accept a splice share the pages, by `tee(2)`, so that no bytes are copied for them.
 /// Appending files, terminals and other sinks that accept no splice are written to from one common

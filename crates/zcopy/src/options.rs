@@ -200,8 +200,8 @@ pub enum SyncData {
     /// Calls `fdatasync(2)` once, after the last byte and before the report, however the transfer
     /// ends without an error: at the end of the source, at a limit, by a stop, or after a time-out.
     /// A transfer that fails is not synced, nor is a sink that was
-    /// [detached](crate::OnSinkError::Detach). The call also writes what earlier transfers have left
-    /// of the same file. Sinks are left out as by [`EachStep`](Self::EachStep).
+    /// [detached](crate::OnSinkError::Detach). The call also writes what earlier transfers have
+    /// left of the same file. Sinks are left out as by [`EachStep`](Self::EachStep).
     AtEnd,
 }
 

@@ -163,7 +163,11 @@ impl Report {
         }
     }
 
-    /// Returns the number of bytes that the sink accepted, holes included.
+    /// Returns the number of bytes that the sink accepted, holes and a
+    /// [prefix](crate::Transfer::prefix) included.
+    ///
+    /// A socket has accepted what is in its kernel's send buffer. If the connection dies, only the
+    /// peer knows how much it has received.
     ///
     /// With several sinks, this is the number of bytes that each sink has accepted that was not
     /// detached. If every sink was detached, it is the number that the last one had accepted when

@@ -40,6 +40,69 @@ use crate::{Relay, Session};
 /// assert_eq!(report.a_to_b().bytes(), 5);
 /// # Ok::<(), std::io::Error>(())
 /// ```
+///
+/// Many relays in one thread, around `poll(2)`. An end of no interest is left out:
+///
+/// ```
+/// use std::os::unix::net::UnixStream;
+/// use rustix::event::{PollFd, PollFlags, Timespec, poll};
+/// use zcopy::{EndInterest, RelayProgressed, RelaySession};
+///
+/// fn events(interest: EndInterest) -> Option<PollFlags> {
+///     let mut events = PollFlags::empty(); // An error is reported unasked.
+///     events.set(PollFlags::IN, interest.readable());
+///     events.set(PollFlags::OUT, interest.writable());
+///     (!events.is_empty() || interest.hang_up()).then_some(events)
+/// }
+///
+/// fn serve(mut relays: Vec<RelaySession<UnixStream, UnixStream>>) -> zcopy::Result<u64> {
+///     let mut n_bytes = 0;
+///     while !relays.is_empty() {
+///         let mut interests = Vec::new();
+///         let mut unended = Vec::new();
+///         for mut relay in relays {
+///             let interest = loop {
+///                 match relay.step(1 << 20)? {
+///                     RelayProgressed::Moved { a_to_b, b_to_a } => n_bytes += a_to_b + b_to_a,
+///                     RelayProgressed::Blocked(interest) => break Some(interest),
+///                     _ => break None,
+///                 }
+///             };
+///             if let Some(interest) = interest {
+///                 interests.push(interest);
+///                 unended.push(relay);
+///             }
+///         }
+///         relays = unended;
+///         let mut fds = Vec::new();
+///         for (relay, interest) in relays.iter().zip(&interests) {
+///             let ends = [(relay.a(), interest.a()), (relay.b(), interest.b())];
+///             for (end, interest) in ends {
+///                 if let (Some(end), Some(events)) = (end, events(interest)) {
+///                     fds.push(PollFd::new(end, events));
+///                 }
+///             }
+///         }
+///         let timeout = interests.iter().filter_map(|interest| interest.timeout()).min();
+///         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+///         if !fds.is_empty() {
+///             poll(&mut fds, timeout.as_ref()).expect("the descriptors are open");
+///         }
+///     }
+///     Ok(n_bytes)
+/// }
+/// # use std::io::Write;
+/// # use zcopy::Relay;
+///
+/// let (mut client, front) = UnixStream::pair()?;
+/// let (back, mut server) = UnixStream::pair()?;
+/// client.write_all(b"question")?;
+/// client.shutdown(std::net::Shutdown::Write)?;
+/// server.write_all(b"answer")?;
+/// server.shutdown(std::net::Shutdown::Write)?;
+/// assert_eq!(serve(vec![Relay::new(front, back).start()?])?, 14);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct RelaySession<A, B> {
     /// `None` once the relay has failed or is finished.
     parts: Option<WithOwners<Both<'static, Linux>, (A, B)>>,
