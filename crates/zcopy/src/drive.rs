@@ -3,11 +3,11 @@
 //! [`take_step`] and [`check`] never sleep unless they are told to, and serve
 //! [`Session`](crate::Session) as well, which leaves the sleep to its caller.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use crate::call_error::CallError;
-use crate::context::Context;
+use crate::context::{Context, RETRY_DELAY};
 use crate::engine::{Engine, Flow};
 use crate::error::{Error, RunError};
 use crate::progress::Progress;
@@ -223,12 +223,23 @@ fn poll<K: Kernel>(
     polled.extend(pending(&context.awaited).map(|a| PollFd::from_borrowed_fd(a.fd, a.events())));
     polled.extend(context.stop.as_ref().map(stop_event));
     let outcome = context.kernel.poll(&mut polled, timeout);
+    let mut has_false_error = false;
     let pending = context.awaited.iter_mut().filter(|a| a.is_pending());
     for (awaited, polled) in pending.zip(&polled) {
         let events = polled.revents();
-        if !events.is_empty() {
+        if awaited.interest == Interest::Ready
+            && is_false_error(&context.kernel, awaited.fd, events)
+        {
+            has_false_error = true;
+        } else if !events.is_empty() {
             awaited.state = PollState::Polled(events);
         }
+    }
+    if has_false_error && timeout != Some(Duration::ZERO) {
+        // The next poll would return at once, too.
+        let pause = timeout.map_or(RETRY_DELAY, |timeout| timeout.min(RETRY_DELAY));
+        let mut stop: Vec<_> = context.stop.as_ref().map(stop_event).into_iter().collect();
+        let _ = context.kernel.poll(&mut stop, Some(pause));
     }
     context.polled = emptied(polled);
     match outcome {
@@ -239,6 +250,12 @@ fn poll<K: Kernel>(
         }
         Err(errno) => Err(CallError::new("poll", Side::Neither, errno).into()),
     }
+}
+
+/// Returns whether an endpoint polls as broken and is not: completions of `MSG_ZEROCOPY` or time
+/// stamps wait in the error queue of a socket, which its owner reads. A call on it could sleep.
+pub(crate) fn is_false_error<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, events: PollFlags) -> bool {
+    events == PollFlags::ERR && kernel.socket_error(fd) == Ok(None)
 }
 
 /// Returns what `poll(2)` watches for the caller's `Stop`.

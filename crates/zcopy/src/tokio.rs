@@ -78,7 +78,7 @@
 //! # The runtime
 //!
 //! A runtime with `enable_io` is needed, and one with `enable_time` if a transfer has a tick, a
-//! rate limit or a time limit, if a socket has a time-out of its own, or if a call keeps blocking
+//! rate limit or a time limit, if a socket has a time-out of its own, if readers are watched, or if a call keeps blocking
 //! on ends that poll as ready. A relay needs `enable_time` always: a relay that is idle for a
 //! second gives back its pipes. A transfer that is never blocked yields to other tasks after about
 //! 1 MiB or 64 steps, and so does a relay, per direction.

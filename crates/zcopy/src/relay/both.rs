@@ -7,6 +7,8 @@ use super::direction::Direction;
 use super::interest::{EndInterest, RelayInterest, RelayProgressed};
 use crate::call_error::CallError;
 use crate::classify;
+use crate::context::RETRY_DELAY;
+use crate::drive;
 use crate::endpoint::Endpoint;
 use crate::engine::{Callbacks, Engine, PairEngine};
 use crate::error::{Error, Result, RunError};
@@ -300,6 +302,14 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             }
         }
         let (a, b) = (polled.found(a), polled.found(b));
+        let is_false = |fd, events| drive::is_false_error(&self.kernel, fd, events);
+        if is_false(self.a, a) || is_false(self.b, b) {
+            // The next poll would return at once, too.
+            let stop = self.stop.iter();
+            let mut stop: Vec<_> = stop.map(|stop| PollFd::new(stop, PollFlags::IN)).collect();
+            let _ = self.kernel.poll(&mut stop, Some(RETRY_DELAY));
+            return Ok(());
+        }
         let (readable, writable) = (PollFlags::IN | BROKEN, PollFlags::OUT | BROKEN);
         self.a_to_b
             .note_polled(a.intersects(readable), b.intersects(writable));

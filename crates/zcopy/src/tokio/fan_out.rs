@@ -12,7 +12,7 @@ use super::end::AsyncEnd;
 use super::pool;
 use super::session::take_noted_steps;
 use super::turn::Turn;
-use super::wait::{Waited, ready, wait};
+use super::wait::{FalseWakeups, Waited, ready, wait};
 use super::watched::Watched;
 use crate::call_error::CallError;
 use crate::error::Result;
@@ -157,21 +157,25 @@ async fn drive<Source: AsyncEnd>(
     }
     let stop = place.stop();
     let mut turn = Turn::new();
+    let mut false_wakeups = FalseWakeups::default();
     loop {
         let progressed = match place {
             Place::Here(steps) => take_noted_steps(steps, &mut turn)?,
             Place::Shared(shared) => pool::visit(shared).await?,
         };
         match progressed {
-            Progressed::Moved(_) => {}
+            Progressed::Moved(_) => false_wakeups.clear(),
             Progressed::Ended(ended) => return Ok(ended),
             Progressed::Blocked(interest) => {
                 ends.note_blocked(place, interest);
                 let ready = ends.ready(interest);
-                match wait(ready, interest.timeout.map(sleep), stop.as_ref()).await {
-                    Ok(Waited::Slept) => turn = Turn::new(),
-                    Ok(Waited::NotAtAll) => {}
-                    Err(error) => return Err(place.fail(error)),
+                let waited = wait(ready, interest.timeout.map(sleep), stop.as_ref()).await;
+                let waited = waited.map_err(|error| place.fail(error))?;
+                if waited == Waited::Slept {
+                    turn = Turn::new();
+                }
+                if false_wakeups.note(waited, sleep).await {
+                    ends.unregister_stale();
                 }
             }
         }
@@ -204,6 +208,14 @@ impl<'e, Source: AsyncEnd> WatchedEnds<'e, Source> {
             } else {
                 place.is_watching(index).then_some(SinkEvent::Broken)
             };
+        }
+    }
+
+    /// Drops the registrations that believe in events which have passed.
+    fn unregister_stale(&mut self) {
+        self.source.unregister_if_stale();
+        for sink in &mut self.sinks {
+            sink.watched.unregister_if_stale();
         }
     }
 

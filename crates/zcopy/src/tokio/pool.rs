@@ -8,7 +8,7 @@ use ::tokio::time::sleep;
 
 use super::end::AsyncEnd;
 use super::session::sides_ready;
-use super::wait::wait;
+use super::wait::{FalseWakeups, wait};
 use super::watched::Watched;
 use crate::call_error::CallError;
 use crate::error::{Result, RunError};
@@ -31,9 +31,10 @@ pub(super) async fn drive<Source: AsyncEnd, Sink: AsyncEnd>(
     let shared = share(place)?;
     let stop = shared.stop();
     let (mut source, mut sink) = Watched::both(Linux, ends);
+    let mut false_wakeups = FalseWakeups::default();
     loop {
         match visit(shared).await? {
-            Progressed::Moved(_) => {}
+            Progressed::Moved(_) => false_wakeups.clear(),
             Progressed::Ended(ended) => return Ok(ended),
             Progressed::Blocked(interest) => {
                 if interest.source {
@@ -43,8 +44,11 @@ pub(super) async fn drive<Source: AsyncEnd, Sink: AsyncEnd>(
                     sink.forget_unless_ready(Events::WRITABLE);
                 }
                 let ready = sides_ready(interest, &mut source, &mut sink);
-                if let Err(error) = wait(ready, interest.timeout.map(sleep), stop.as_ref()).await {
-                    return Err(shared.fail(error.into()));
+                let waited = wait(ready, interest.timeout.map(sleep), stop.as_ref()).await;
+                let waited = waited.map_err(|error| shared.fail(error.into()))?;
+                if false_wakeups.note(waited, sleep).await {
+                    source.unregister_if_stale();
+                    sink.unregister_if_stale();
                 }
             }
         }

@@ -5,7 +5,7 @@ use ::tokio::time::sleep;
 
 use super::end::AsyncEnd;
 use super::turn::Turn;
-use super::wait::{Waited, either_ready, wait};
+use super::wait::{FalseWakeups, Waited, either_ready, wait};
 use super::watched::{Watched, blocked_sides};
 use crate::error::Result;
 use crate::relay::{Beliefs, Both, EndInterest, Relay, RelayProgressed, RelaySession};
@@ -116,19 +116,26 @@ async fn drive<A: AsyncEnd, B: AsyncEnd>(
     let mut a = Watched::new(Linux, a, a_fd, Side::Neither, events);
     let mut b = Watched::new(Linux, b, b_fd, Side::Neither, events);
     let mut turn = Turn::new();
+    let mut false_wakeups = FalseWakeups::default();
     loop {
         match take_steps(both, &a, &b, &mut turn)? {
-            RelayProgressed::Moved { .. } => {}
+            RelayProgressed::Moved { .. } => false_wakeups.clear(),
             RelayProgressed::Ended(ended) => return Ok(ended),
             RelayProgressed::Blocked(interest) => {
                 forget_error(&a, interest.a());
                 forget_error(&b, interest.b());
-                let a = (&mut a, events_of(interest.a()));
-                let b = (&mut b, events_of(interest.b()));
+                let a_awaited = (&mut a, events_of(interest.a()));
+                let b_awaited = (&mut b, events_of(interest.b()));
                 let timeout = interest.timeout().map(sleep);
-                let waited = wait(either_ready(a, b), timeout, stop.as_ref()).await;
-                if waited.map_err(|error| both.fail_waiting(error))? == Waited::Slept {
+                let ready = either_ready(a_awaited, b_awaited);
+                let waited = wait(ready, timeout, stop.as_ref()).await;
+                let waited = waited.map_err(|error| both.fail_waiting(error))?;
+                if waited == Waited::Slept {
                     turn = Turn::new();
+                }
+                if false_wakeups.note(waited, sleep).await {
+                    a.unregister_if_stale();
+                    b.unregister_if_stale();
                 }
             }
         }

@@ -8,7 +8,7 @@ use ::tokio::time::sleep;
 use super::end::AsyncEnd;
 use super::pool;
 use super::turn::Turn;
-use super::wait::{Waited, either_ready, wait};
+use super::wait::{FalseWakeups, Waited, either_ready, wait};
 use super::watched::{Watched, blocked_sides};
 use crate::call_error::CallError;
 use crate::error::Result;
@@ -191,15 +191,21 @@ where
     let stop = steps.stop();
     let (mut source, mut sink) = Watched::both(kernel, ends);
     let mut turn = Turn::new();
+    let mut false_wakeups = FalseWakeups::default();
     loop {
         match take_steps(steps, &source, &sink, &mut turn)? {
-            Progressed::Moved(_) => {}
+            Progressed::Moved(_) => false_wakeups.clear(),
             Progressed::Ended(ended) => return Ok(ended),
             Progressed::Blocked(interest) => {
                 let ready = sides_ready(interest, &mut source, &mut sink);
                 let waited = wait(ready, interest.timeout.map(&sleep), stop.as_ref()).await;
-                if waited.map_err(|error| steps.fail(error.into()))? == Waited::Slept {
+                let waited = waited.map_err(|error| steps.fail(error.into()))?;
+                if waited == Waited::Slept {
                     turn = Turn::new();
+                }
+                if false_wakeups.note(waited, &sleep).await {
+                    source.unregister_if_stale();
+                    sink.unregister_if_stale();
                 }
             }
         }

@@ -3,6 +3,7 @@
 use std::future::{pending, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
+use std::time::Duration;
 
 use ::tokio::io::Interest;
 
@@ -18,6 +19,40 @@ pub(super) enum Waited {
     Slept,
     /// The awaited event had happened before.
     NotAtAll,
+}
+
+/// How long a task sleeps if waits are over at once again and again.
+const RETRY_DELAY: Duration = Duration::from_millis(1);
+
+/// Counts the waits that were over at once, while steps stayed blocked.
+///
+/// tokio never forgets that an end was closed for reading or writing. A FIFO may have another peer
+/// since, and the error queue of a socket may have been read. Every wait for such an end is over at
+/// once.
+#[derive(Debug, Default)]
+pub(super) struct FalseWakeups(u32);
+
+impl FalseWakeups {
+    /// Notes that a step has moved bytes.
+    pub(super) fn clear(&mut self) {
+        self.0 = 0;
+    }
+
+    /// Notes the result of a wait. Returns whether a registration may be stale. Sleeps, if new
+    /// registrations have not helped.
+    pub(super) async fn note<Sleep: Future<Output = ()>>(
+        &mut self,
+        waited: Waited,
+        sleep: impl FnOnce(Duration) -> Sleep,
+    ) -> bool {
+        if waited == Waited::NotAtAll {
+            self.0 = self.0.saturating_add(1);
+        }
+        if self.0 > 4 && waited == Waited::NotAtAll {
+            sleep(RETRY_DELAY).await;
+        }
+        self.0 > 2 && waited == Waited::NotAtAll
+    }
 }
 
 /// Waits until an end is ready, the time has passed, or the transfer is stopped.

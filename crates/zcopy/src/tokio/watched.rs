@@ -88,6 +88,28 @@ impl<'e, K: Kernel, End: AsyncEnd> Watched<'e, K, End> {
         Ok(())
     }
 
+    /// Drops a registration that believes in an event which a poll does not find. The next wait
+    /// makes a new one, of a duplicate.
+    pub(super) fn unregister_if_stale(&mut self) {
+        let events = [
+            (Interest::READABLE, PollFlags::IN),
+            (Interest::WRITABLE, PollFlags::OUT),
+        ];
+        let is_stale = events.into_iter().any(|(interest, flags)| {
+            let may_be_stale = match interest {
+                Interest::READABLE => self.interest.is_readable(),
+                _ => self.interest.is_writable(),
+            };
+            may_be_stale
+                && self.observe(interest, |belief| {
+                    (belief == Belief::Ready && !self.polls_as(flags), false)
+                })
+        });
+        if is_stale && !matches!(self.registration, Registration::Refused) {
+            self.registration = Registration::Missing;
+        }
+    }
+
     /// Waits until the reactor believes that one of these events has happened.
     ///
     /// # Errors

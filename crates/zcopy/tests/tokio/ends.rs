@@ -1,13 +1,17 @@
 //! Every kind of end moves exactly.
 
+use std::fs::File;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use zcopy::tokio::{AsyncEnd, OwnedHalf};
-use zcopy::{Ended, Transfer};
+use zcopy::{Ended, Stop, Transfer};
 
 use crate::support::{block_on, bytes, drain, feed, file, tcp_pair, tokio_tcp, tokio_unix};
 
@@ -213,5 +217,69 @@ fn an_async_fd_that_is_registered_for_reading_may_be_a_sink() {
         let received = tokio::task::spawn_blocking(|| drain(reader).join().unwrap());
         assert!(received.await.unwrap() == sent);
         assert_eq!(task.await.unwrap().unwrap().bytes(), 1 << 20);
+    });
+}
+
+/// The reactor never forgets that a FIFO was hung up, although another writer may have come.
+#[test]
+fn a_fifo_whose_writers_come_and_go_lets_the_task_sleep() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fifo");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &path,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RWXU,
+        0,
+    )
+    .unwrap();
+    let open = |write: bool| {
+        File::options()
+            .read(!write)
+            .write(write)
+            .open(&path)
+            .unwrap()
+    };
+    // A reader and a writer can open it only together.
+    let opening = std::thread::spawn({
+        let path = path.clone();
+        move || File::options().write(true).open(path).unwrap()
+    });
+    let source = open(false);
+    let mut first = opening.join().unwrap();
+    let (mut reader, sink) = std::io::pipe().unwrap();
+    let (stop, n_polls) = (Stop::new().unwrap(), AtomicU32::new(0));
+    block_on(async {
+        let transfer = Transfer::new(source, sink)
+            .grow_pipes(false)
+            .stop_with(&stop);
+        let mut session = transfer.start().unwrap();
+        let mut driving = std::pin::pin!(session.drive_async());
+        let counting = std::future::poll_fn(|context| {
+            n_polls.fetch_add(1, Ordering::Relaxed);
+            driving.as_mut().poll(context)
+        });
+        let pause = || tokio::time::sleep(Duration::from_millis(50));
+        let peers = async {
+            // The task waits for the source. Then the sink is full, and the writer leaves.
+            pause().await;
+            let feeding = tokio::task::spawn_blocking(move || first.write_all(&vec![1; 120_000]));
+            feeding.await.unwrap().unwrap();
+            pause().await;
+            let _second = open(true);
+            let reading = tokio::task::spawn_blocking(move || {
+                reader.read_exact(&mut vec![0; 120_000]).unwrap();
+                reader
+            });
+            let _reader = reading.await.unwrap();
+            pause().await;
+            let before = n_polls.load(Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let n_polls = n_polls.load(Ordering::Relaxed) - before;
+            assert!(n_polls < 50, "{n_polls} polls of an idle task");
+            stop.stop();
+        };
+        let (ended, ()) = tokio::join!(counting, peers);
+        assert_eq!(ended.unwrap(), Ended::Stopped);
     });
 }

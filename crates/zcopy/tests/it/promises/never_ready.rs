@@ -1,7 +1,7 @@
 //! Promise 5: a tick does not wait for a descriptor that never becomes ready.
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::net::TcpListener;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::SocketType;
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
-use zcopy::{Ended, FanOut, Side, Strategy, Transfer};
+use zcopy::{Ended, FanOut, Relay, Side, Strategy, Transfer};
 
 use crate::endpoints::{null, pipe, unix};
 use crate::files::{assert_same, file, pattern, read_to_end, write_all};
@@ -239,14 +239,8 @@ fn promise_5_a_socket_whose_mode_changes_meanwhile_is_waited_for() {
     }
 }
 
-/// Another process has sent with `MSG_ZEROCOPY` on the socket and has not read the completions, so
-/// that the socket polls as broken.
-#[test]
-fn promise_5_unread_completions_are_not_taken_for_a_closed_reader() {
-    if !has_program("python3") {
-        return;
-    }
-    let (sink, reader) = crate::endpoints::tcp();
+/// Sends ten bytes with `MSG_ZEROCOPY`, and leaves the completion in the error queue.
+fn leave_completions(sink: &OwnedFd) {
     // 1 is SOL_SOCKET, 60 is SO_ZEROCOPY, and 0x4000000 is MSG_ZEROCOPY.
     let script = "import socket; s = socket.socket(fileno=0); \
                   s.setsockopt(1, 60, 1); s.send(b'x' * 10, 0x4000000)";
@@ -255,6 +249,41 @@ fn promise_5_unread_completions_are_not_taken_for_a_closed_reader() {
         .stdin(sink.try_clone().unwrap())
         .status();
     assert!(status.unwrap().success());
+}
+
+/// The socket polls as broken and is full, so that a call on it would sleep.
+#[test]
+fn promise_5_a_full_socket_with_unread_completions_can_be_stopped() {
+    if !has_program("python3") {
+        return;
+    }
+    let timeout = Duration::from_millis(50);
+    let (sink, _reader) = crate::endpoints::tcp();
+    leave_completions(&sink);
+    let source = file(&pattern(32 << 20));
+    let transfer = Transfer::new(&source, &sink).idle_timeout(timeout);
+    assert_eq!(transfer.run().unwrap().ended(), Ended::TimedOut);
+
+    let (mut client, front) = std::os::unix::net::UnixStream::pair().unwrap();
+    let sending = std::thread::spawn(move || client.write_all(&pattern(32 << 20)));
+    let back = std::net::TcpStream::from(sink);
+    let relay = Relay::new(front, back).idle_timeout(timeout);
+    assert_eq!(relay.run().unwrap().ended(), Ended::TimedOut);
+    assert!(
+        sending.join().unwrap().is_err(),
+        "the relay has closed its end"
+    );
+}
+
+/// Another process has sent with `MSG_ZEROCOPY` on the socket and has not read the completions, so
+/// that the socket polls as broken.
+#[test]
+fn promise_5_unread_completions_are_not_taken_for_a_closed_reader() {
+    if !has_program("python3") {
+        return;
+    }
+    let (sink, reader) = crate::endpoints::tcp();
+    leave_completions(&sink);
     let mut sent = [0; 10];
     assert_eq!(rustix::io::read(&reader, &mut sent), Ok(10));
     let revents = || {
