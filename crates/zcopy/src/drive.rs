@@ -3,11 +3,12 @@
 //! [`take_step`] and [`check`] never sleep unless they are told to, and serve
 //! [`Session`](crate::Session) as well, which leaves the sleep to its caller.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::call_error::CallError;
 use crate::context::{Context, RETRY_DELAY};
+use crate::endpoint;
 use crate::engine::{Engine, Flow};
 use crate::error::{Error, RunError};
 use crate::progress::Progress;
@@ -228,7 +229,7 @@ fn poll<K: Kernel>(
     for (awaited, polled) in pending.zip(&polled) {
         let events = polled.revents();
         if awaited.interest == Interest::Ready
-            && is_false_error(&context.kernel, awaited.fd, events)
+            && endpoint::is_false_error(&context.kernel, awaited.fd, events)
         {
             has_false_error = true;
         } else if !events.is_empty() {
@@ -250,12 +251,6 @@ fn poll<K: Kernel>(
         }
         Err(errno) => Err(CallError::new("poll", Side::Neither, errno).into()),
     }
-}
-
-/// Returns whether an endpoint polls as broken and is not: completions of `MSG_ZEROCOPY` or time
-/// stamps wait in the error queue of a socket, which its owner reads. A call on it could sleep.
-pub(crate) fn is_false_error<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, events: PollFlags) -> bool {
-    events == PollFlags::ERR && kernel.socket_error(fd) == Ok(None)
 }
 
 /// Returns what `poll(2)` watches for the caller's `Stop`.

@@ -158,7 +158,7 @@ impl<'fd> Endpoint<'fd> {
     /// Whether it polls as writable, or as broken; the next call then returns the error.
     pub(crate) fn is_writable<K: Kernel>(&self, kernel: &K) -> bool {
         let found = self.poll(kernel, PollFlags::OUT);
-        found.is_ok_and(|found| !found.is_empty())
+        found.is_ok_and(|found| !found.is_empty() && !is_false_error(kernel, self.fd, found))
     }
 
     /// Whether it polls as readable. True if `poll(2)` fails; the next call then returns the error.
@@ -249,4 +249,10 @@ impl<'fd> Endpoint<'fd> {
         };
         *self.is_never_ready.get_or_insert_with(ask)
     }
+}
+
+/// Returns whether an endpoint polls as broken and is not: completions of `MSG_ZEROCOPY` or time
+/// stamps wait in the error queue of a socket, which its owner reads. A call on it could sleep.
+pub(crate) fn is_false_error<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, events: PollFlags) -> bool {
+    events == PollFlags::ERR && kernel.socket_error(fd) == Ok(None)
 }

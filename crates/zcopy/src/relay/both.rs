@@ -8,8 +8,7 @@ use super::interest::{EndInterest, RelayInterest, RelayProgressed};
 use crate::call_error::CallError;
 use crate::classify;
 use crate::context::RETRY_DELAY;
-use crate::drive;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{self, Endpoint};
 use crate::engine::{Callbacks, Engine, PairEngine};
 use crate::error::{Error, Result, RunError};
 use crate::fd_info::FdInfo;
@@ -302,7 +301,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             }
         }
         let (a, b) = (polled.found(a), polled.found(b));
-        let is_false = |fd, events| drive::is_false_error(&self.kernel, fd, events);
+        let is_false = |fd, events| endpoint::is_false_error(&self.kernel, fd, events);
         if is_false(self.a, a) || is_false(self.b, b) {
             // The next poll would return at once, too.
             let stop = self.stop.iter();

@@ -264,6 +264,11 @@ fn promise_5_a_full_socket_with_unread_completions_can_be_stopped() {
     let transfer = Transfer::new(&source, &sink).idle_timeout(timeout);
     assert_eq!(transfer.run().unwrap().ended(), Ended::TimedOut);
 
+    let null = File::create("/dev/null").unwrap();
+    let fan_out = FanOut::new(&source, &sink).also_to(null);
+    let report = fan_out.idle_timeout(timeout).run().unwrap();
+    assert_eq!(report.ended(), Ended::TimedOut);
+
     let (mut client, front) = std::os::unix::net::UnixStream::pair().unwrap();
     let sending = std::thread::spawn(move || client.write_all(&pattern(32 << 20)));
     let back = std::net::TcpStream::from(sink);
