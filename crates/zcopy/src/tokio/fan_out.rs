@@ -174,7 +174,7 @@ async fn drive<Source: AsyncEnd>(
                 if waited == Waited::Slept {
                     turn = Turn::new();
                 }
-                if false_wakeups.note(waited, sleep).await {
+                if false_wakeups.note(waited, interest.timeout, sleep).await {
                     ends.unregister_stale();
                 }
             }

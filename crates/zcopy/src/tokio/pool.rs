@@ -46,7 +46,7 @@ pub(super) async fn drive<Source: AsyncEnd, Sink: AsyncEnd>(
                 let ready = sides_ready(interest, &mut source, &mut sink);
                 let waited = wait(ready, interest.timeout.map(sleep), stop.as_ref()).await;
                 let waited = waited.map_err(|error| shared.fail(error.into()))?;
-                if false_wakeups.note(waited, sleep).await {
+                if false_wakeups.note(waited, interest.timeout, sleep).await {
                     source.unregister_if_stale();
                     sink.unregister_if_stale();
                 }

@@ -133,7 +133,7 @@ async fn drive<A: AsyncEnd, B: AsyncEnd>(
                 if waited == Waited::Slept {
                     turn = Turn::new();
                 }
-                if false_wakeups.note(waited, sleep).await {
+                if false_wakeups.note(waited, interest.timeout(), sleep).await {
                     a.unregister_if_stale();
                     b.unregister_if_stale();
                 }

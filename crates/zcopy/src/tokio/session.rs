@@ -203,7 +203,7 @@ where
                 if waited == Waited::Slept {
                     turn = Turn::new();
                 }
-                if false_wakeups.note(waited, &sleep).await {
+                if false_wakeups.note(waited, interest.timeout, &sleep).await {
                     source.unregister_if_stale();
                     sink.unregister_if_stale();
                 }

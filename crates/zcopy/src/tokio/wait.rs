@@ -39,17 +39,18 @@ impl FalseWakeups {
     }
 
     /// Notes the result of a wait. Returns whether a registration may be stale. Sleeps, if new
-    /// registrations have not helped.
+    /// registrations have not helped, and not beyond the time-out of the wait.
     pub(super) async fn note<Sleep: Future<Output = ()>>(
         &mut self,
         waited: Waited,
+        timeout: Option<Duration>,
         sleep: impl FnOnce(Duration) -> Sleep,
     ) -> bool {
         if waited == Waited::NotAtAll {
             self.0 = self.0.saturating_add(1);
         }
         if self.0 > 4 && waited == Waited::NotAtAll {
-            sleep(RETRY_DELAY).await;
+            sleep(timeout.map_or(RETRY_DELAY, |timeout| timeout.min(RETRY_DELAY))).await;
         }
         self.0 > 2 && waited == Waited::NotAtAll
     }

@@ -88,9 +88,13 @@ impl<'e, K: Kernel, End: AsyncEnd> Watched<'e, K, End> {
         Ok(())
     }
 
-    /// Drops a registration that believes in an event which a poll does not find. The next wait
-    /// makes a new one, of a duplicate.
+    /// Drops the registration of a duplicate that believes in an event which a poll does not find.
+    /// The next wait makes a new one. (The end's own registration stays, and belongs to others,
+    /// too.)
     pub(super) fn unregister_if_stale(&mut self) {
+        if !matches!(self.registration, Registration::Duplicate(_)) {
+            return;
+        }
         let events = [
             (Interest::READABLE, PollFlags::IN),
             (Interest::WRITABLE, PollFlags::OUT),
@@ -105,7 +109,7 @@ impl<'e, K: Kernel, End: AsyncEnd> Watched<'e, K, End> {
                     (belief == Belief::Ready && !self.polls_as(flags), false)
                 })
         });
-        if is_stale && !matches!(self.registration, Registration::Refused) {
+        if is_stale {
             self.registration = Registration::Missing;
         }
     }
