@@ -117,7 +117,16 @@ impl Opening<'_> {
         let (mut with_entries, mut stale) = (Vec::new(), Vec::new());
         for name in journals_in(self.root)? {
             let journal = LeftJournal::new(name);
-            match journal.entries(self.root) {
+            let mut entries = journal.entries(self.root);
+            if matches!(&entries, Err(damage) if damage.is_not_found())
+                && journals_in(self.root)?
+                    .iter()
+                    .any(|name| journal.has(name.to_bytes()))
+            {
+                // It is still listed, so that no other run has removed it.
+                entries = journal.entries(self.root);
+            }
+            match entries {
                 // It is closed here and opened again later: there may be more journals than the
                 // process may have descriptors.
                 Ok(Some((header, _))) => with_entries.push((journal, header)),
