@@ -15,7 +15,7 @@ use crate::progress::Progress;
 use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::stop::Stop;
-use crate::sys::{Errno, Kernel, PollFd, PollFlags};
+use crate::sys::{self, Errno, Kernel, PollFd, PollFlags};
 use crate::wait::{Awaited, Interest, PollState, Readiness, Until, Wait};
 
 /// The result of one step of a transfer.
@@ -239,8 +239,7 @@ fn poll<K: Kernel>(
     if has_false_error && timeout != Some(Duration::ZERO) {
         // The next poll would return at once, too.
         let pause = timeout.map_or(RETRY_DELAY, |timeout| timeout.min(RETRY_DELAY));
-        let mut stop: Vec<_> = context.stop.as_ref().map(stop_event).into_iter().collect();
-        let _ = context.kernel.poll(&mut stop, Some(pause));
+        let _ = sleep_unless_stopped(&context.kernel, context.stop.as_ref(), pause);
     }
     context.polled = emptied(polled);
     match outcome {
@@ -308,14 +307,23 @@ pub(crate) fn sleep<K: Kernel>(
     ];
     let timeout = earlier.into_iter().flatten().fold(time, Duration::min);
     // The pacer decides what to do, also after an error.
-    let slept = match context.stop.as_ref().map(stop_event) {
-        Some(event) => kernel.poll(&mut [event], Some(timeout)),
-        None => kernel.poll(&mut [], Some(timeout)),
-    };
+    let slept = sleep_unless_stopped(kernel, context.stop.as_ref(), timeout);
     if slept == Err(Errno::INTR) {
         context.pacer.interrupt();
     }
     awake(context, pause, progress)
+}
+
+/// Sleeps for `time`, or until a signal comes or the caller uses its `Stop`.
+pub(crate) fn sleep_unless_stopped<K: Kernel>(
+    kernel: &K,
+    stop: Option<&Stop>,
+    time: Duration,
+) -> sys::Result<usize> {
+    match stop.map(stop_event) {
+        Some(event) => kernel.poll(&mut [event], Some(time)),
+        None => kernel.poll(&mut [], Some(time)),
+    }
 }
 
 /// Why a transfer sleeps.

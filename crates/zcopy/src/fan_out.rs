@@ -122,6 +122,8 @@ struct Rest<'a> {
     callbacks: Callbacks<'a>,
     rate_limiter: Option<RateLimiter>,
     stop: Option<Stop>,
+    /// That of the transfer before it got several sinks. It is refused, and handed back.
+    prefix: Vec<u8>,
 }
 
 impl<'a, Source: AsFd> FanOut<'a, Source> {
@@ -325,7 +327,7 @@ impl<'a, Source: AsFd> FanOut<'a, Source> {
     fn prepare<K: Kernel>(&self, kernel: &K) -> Result<(FdInfo, Vec<FdInfo>, Plan)> {
         let sinks: Vec<_> = self.sinks.iter().collect();
         classify::prepare_several(kernel, self.source.as_fd(), &sinks, &self.rest.options)
-            .map_err(|unprepared| unprepared.into_error(sinks.len()))
+            .map_err(|unprepared| unprepared.into_error(sinks.len(), &self.rest.prefix))
     }
 
     /// Replaces all options at once.
@@ -353,14 +355,21 @@ impl<'a, Source> FanOut<'a, Source> {
                 callbacks,
                 rate_limiter: None,
                 stop: None,
+                prefix: Vec::new(),
             },
         }
     }
 
-    /// Sets the rate limiter and the `Stop` of a transfer.
-    pub(crate) fn share(mut self, rate_limiter: Option<RateLimiter>, stop: Option<Stop>) -> Self {
+    /// Sets the rate limiter and the `Stop` of a transfer, and the prefix, which is refused.
+    pub(crate) fn share(
+        mut self,
+        rate_limiter: Option<RateLimiter>,
+        stop: Option<Stop>,
+        prefix: Vec<u8>,
+    ) -> Self {
         self.rest.rate_limiter = rate_limiter;
         self.rest.stop = stop;
+        self.rest.prefix = prefix;
         self
     }
 }

@@ -225,7 +225,7 @@ impl<A: AsFd, B: AsFd> Relay<A, B> {
     /// # Errors
     ///
     /// The errors of [`run`](Self::run) that are known before a byte moves: an end that is not open
-    /// for reading and writing.
+    /// for reading and writing (`EBADF`), or that is a file or a block device (`EINVAL`).
     pub fn start(self) -> Result<RelaySession<A, B>> {
         let (a, b) = (self.a.as_fd(), self.b.as_fd());
         let prepared = Both::prepare(&Linux, a, b, &self.options)?;

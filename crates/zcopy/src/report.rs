@@ -144,6 +144,14 @@ impl Report {
         }
     }
 
+    /// Returns the report of a transfer that could not begin. It hands back the prefix.
+    pub(crate) fn of_prefix(prefix: &[u8]) -> Self {
+        Self {
+            undelivered: Undelivered(prefix.to_vec()),
+            ..Self::of_nothing(Ended::Failed, None)
+        }
+    }
+
     /// Returns the report of a transfer that moved nothing.
     pub(crate) fn of_nothing(ended: Ended, first_choice: Option<Strategy>) -> Self {
         Self {

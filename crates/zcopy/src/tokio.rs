@@ -71,17 +71,17 @@
 //!
 //! [`Session::drive_async`] and [`RelaySession::drive_async`] are cancel-safe. All bytes in flight
 //! are in the session, and none is lost or doubled if the future is dropped, in `select!` for
-//! example: drive the session again, or finish it. [`Transfer::run_async`] and
-//! [`Relay::run_async`] own the session, so that dropping their futures drops what is in flight and
-//! cannot be given back to the source.
+//! example: drive the session again, or finish it. [`Transfer::run_async`], [`FanOut::run_async`]
+//! and [`Relay::run_async`] own the session, so that dropping their futures drops what is in flight
+//! and cannot be given back to the source.
 //!
 //! # The runtime
 //!
 //! A runtime with `enable_io` is needed, and one with `enable_time` if a transfer has a tick, a
-//! rate limit or a time limit, if a socket has a time-out of its own, if readers are watched, or if a call keeps blocking
-//! on ends that poll as ready. A relay needs `enable_time` always: a relay that is idle for a
-//! second gives back its pipes. A transfer that is never blocked yields to other tasks after about
-//! 1 MiB or 64 steps, and so does a relay, per direction.
+//! rate limit or a time limit, if a socket has a time-out of its own, if readers are watched, or if
+//! a call keeps blocking on ends that poll as ready. A relay needs `enable_time` always: a relay
+//! that is idle for a second gives back its pipes. A transfer that is never blocked yields to other
+//! tasks after about 1 MiB or 64 steps, and so does a relay, per direction.
 //!
 //! # Panics
 //!

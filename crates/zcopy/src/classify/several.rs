@@ -8,7 +8,7 @@ use crate::fd_info::FdInfo;
 use crate::options::{Cache, Options, SkipErrors};
 use crate::plan::{self, Plan};
 use crate::preflight;
-use crate::report::{Ended, Report, SinkReport};
+use crate::report::{Report, SinkReport};
 use crate::side::Side;
 use crate::sys::{Errno, Kernel};
 
@@ -28,9 +28,10 @@ impl From<RunError> for Unprepared {
 }
 
 impl Unprepared {
-    /// Returns the error for the caller. Its report has one entry for each of `n_sinks` sinks.
-    pub(crate) fn into_error(self, n_sinks: usize) -> Error {
-        let mut report = Report::of_nothing(Ended::Failed, None);
+    /// Returns the error for the caller. Its report has one entry for each of `n_sinks` sinks, and
+    /// hands back a prefix.
+    pub(crate) fn into_error(self, n_sinks: usize, prefix: &[u8]) -> Error {
+        let mut report = Report::of_prefix(prefix);
         let sinks = (0..n_sinks).map(|index| SinkReport {
             index,
             bytes: 0,

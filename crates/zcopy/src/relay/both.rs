@@ -8,10 +8,11 @@ use super::interest::{EndInterest, RelayInterest, RelayProgressed};
 use crate::call_error::CallError;
 use crate::classify;
 use crate::context::RETRY_DELAY;
+use crate::drive;
 use crate::endpoint::{self, Endpoint};
 use crate::engine::{Callbacks, Engine, PairEngine};
 use crate::error::{Error, Result, RunError};
-use crate::fd_info::FdInfo;
+use crate::fd_info::{FdInfo, Kind};
 use crate::options::Options;
 use crate::plan::Plan;
 use crate::rate::RateLimiter;
@@ -75,10 +76,15 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             let prepared = classify::prepare(kernel, source, sink, options);
             prepared.map_err(RunError::before_anything_moved)
         };
-        Ok(PreparedBoth {
-            a_to_b: prepare(a, b)?,
-            b_to_a: prepare(b, a)?,
-        })
+        let (a_to_b, b_to_a) = (prepare(a, b)?, prepare(b, a)?);
+        for (info, side) in [(a_to_b.0, Side::Source), (a_to_b.1, Side::Sink)] {
+            if matches!(info.kind, Kind::Regular | Kind::Block) {
+                let reason = "a relay reads and writes it, and a file has one cursor for both";
+                let error = RunError::refused(side, Errno::INVAL, reason);
+                return Err(error.before_anything_moved());
+            }
+        }
+        Ok(PreparedBoth { a_to_b, b_to_a })
     }
 
     pub(super) fn new(
@@ -304,9 +310,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         let is_false = |fd, events| endpoint::is_false_error(&self.kernel, fd, events);
         if is_false(self.a, a) || is_false(self.b, b) {
             // The next poll would return at once, too.
-            let stop = self.stop.iter();
-            let mut stop: Vec<_> = stop.map(|stop| PollFd::new(stop, PollFlags::IN)).collect();
-            let _ = self.kernel.poll(&mut stop, Some(RETRY_DELAY));
+            let _ = drive::sleep_unless_stopped(&self.kernel, self.stop.as_ref(), RETRY_DELAY);
             return Ok(());
         }
         let (readable, writable) = (PollFlags::IN | BROKEN, PollFlags::OUT | BROKEN);

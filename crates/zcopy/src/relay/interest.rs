@@ -37,9 +37,9 @@ pub struct RelayInterest {
 
 /// The events at one end that a [`RelaySession`] waits for.
 ///
-/// `poll(2)` and `epoll(7)` report `POLLHUP` and `POLLERR` whatever is asked for. Take an end that
-/// is of no interest at all out of the poll set (a negative descriptor, `EPOLL_CTL_DEL`): it may
-/// stay hung up while the other direction goes on.
+/// `poll(2)` and `epoll(7)` report `POLLHUP` and `POLLERR` unasked. Take an end of no interest out
+/// of the poll set (a negative descriptor, `EPOLL_CTL_DEL`): it may stay hung up while the other
+/// direction goes on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndInterest {
     pub(super) readable: bool,

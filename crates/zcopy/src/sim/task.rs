@@ -23,7 +23,7 @@ use crate::transfer::Transfer;
 ///
 /// It believes that an end is ready from an event on, until a call within
 /// [`try_io`](Waits::try_io) finds the end blocked. It learns of an event once, as `epoll(7)` tells
-/// of it: a task that waits for an end which has been ready all along hangs, and fails the test.
+/// of it. If a task waits for an end that was ready all along, it hangs, and the test fails.
 pub(super) struct Reactor<'k> {
     kernel: &'k SimKernel,
     ends: Shared<[Registered; 2]>,
@@ -37,7 +37,7 @@ pub(super) struct Reactor<'k> {
 struct Registered {
     is_ready: bool,
     is_awaited: bool,
-    /// What had happened when a call proved that the end is not ready.
+    /// The state of the kernel when a call proved that the end is not ready.
     not_ready_since: Option<Happened>,
 }
 

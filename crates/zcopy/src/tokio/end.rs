@@ -35,10 +35,14 @@ pub(crate) mod sealed {
     pub trait Waits {
         /// Whether the end is registered with the reactor. The other methods are called only if it
         /// is.
-        fn is_registered(&self) -> bool;
+        fn is_registered(&self) -> bool {
+            false
+        }
 
         /// Waits until the reactor believes that one of these events has happened.
-        fn ready(&self, interest: Interest) -> impl Future<Output = io::Result<()>> + Send;
+        fn ready(&self, _interest: Interest) -> impl Future<Output = io::Result<()>> + Send {
+            std::future::pending()
+        }
 
         /// Calls `f` if the reactor believes that one of these events has happened. If `f` returns
         /// `WouldBlock`, the reactor forgets it, unless it has happened again meanwhile.
@@ -46,7 +50,13 @@ pub(crate) mod sealed {
         /// # Errors
         ///
         /// `WouldBlock` if `f` is not called, and the errors of `f`.
-        fn try_io(&self, interest: Interest, f: impl FnOnce() -> io::Result<()>) -> io::Result<()>;
+        fn try_io(
+            &self,
+            _interest: Interest,
+            _f: impl FnOnce() -> io::Result<()>,
+        ) -> io::Result<()> {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
     }
 }
 
@@ -88,43 +98,14 @@ registered!(
 macro_rules! unregistered {
     ($($end:ty),*) => {$(
         impl AsyncEnd for $end {}
-
-        impl Waits for $end {
-            fn is_registered(&self) -> bool {
-                false
-            }
-
-            async fn ready(&self, _: Interest) -> io::Result<()> {
-                std::future::pending().await
-            }
-
-            fn try_io(
-                &self,
-                _: Interest,
-                _: impl FnOnce() -> io::Result<()>,
-            ) -> io::Result<()> {
-                Err(io::ErrorKind::WouldBlock.into())
-            }
-        }
+        impl Waits for $end {}
     )*};
 }
 
 /// The registration may be for one direction, or for none that the transfer waits for.
 impl<T: AsRawFd + Send + Sync> AsyncEnd for AsyncFd<T> {}
 
-impl<T: AsRawFd + Send + Sync> Waits for AsyncFd<T> {
-    fn is_registered(&self) -> bool {
-        false
-    }
-
-    async fn ready(&self, _: Interest) -> io::Result<()> {
-        std::future::pending().await
-    }
-
-    fn try_io(&self, _: Interest, _: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        Err(io::ErrorKind::WouldBlock.into())
-    }
-}
+impl<T: AsRawFd + Send + Sync> Waits for AsyncFd<T> {}
 
 unregistered!(
     // These two have no `try_io` in older versions of tokio.

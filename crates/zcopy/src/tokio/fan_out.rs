@@ -136,7 +136,7 @@ struct WatchedEnds<'e, Source> {
 
 struct WatchedSink<'e> {
     watched: Watched<'e, Linux, BorrowedFd<'e>>,
-    /// What the next step waits for.
+    /// The event that the next step waits for.
     awaited: Option<SinkEvent>,
 }
 

@@ -10,6 +10,7 @@ use ::tokio::io::Interest;
 use super::end::AsyncEnd;
 use super::watched::Watched;
 use crate::call_error::CallError;
+use crate::context::RETRY_DELAY;
 use crate::stop::Stop;
 use crate::sys::Kernel;
 
@@ -20,9 +21,6 @@ pub(super) enum Waited {
     /// The awaited event had happened before.
     NotAtAll,
 }
-
-/// How long a task sleeps if waits are over at once again and again.
-const RETRY_DELAY: Duration = Duration::from_millis(1);
 
 /// Counts the waits that were over at once, while steps stayed blocked.
 ///
@@ -46,13 +44,14 @@ impl FalseWakeups {
         timeout: Option<Duration>,
         sleep: impl FnOnce(Duration) -> Sleep,
     ) -> bool {
-        if waited == Waited::NotAtAll {
-            self.0 = self.0.saturating_add(1);
+        if waited == Waited::Slept {
+            return false;
         }
-        if self.0 > 4 && waited == Waited::NotAtAll {
+        self.0 = self.0.saturating_add(1);
+        if self.0 > 4 {
             sleep(timeout.map_or(RETRY_DELAY, |timeout| timeout.min(RETRY_DELAY))).await;
         }
-        self.0 > 2 && waited == Waited::NotAtAll
+        self.0 > 2
     }
 }
 

@@ -25,8 +25,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     ///
     /// Bytes count when the kernel accepts them. A TCP socket polls as writable when a third of its
     /// send buffer is free (a buffer grows to 4 MiB by default, `/proc/sys/net/ipv4/tcp_wmem`), so
-    /// that a client which takes longer than `timeout` to read so much counts as silent. Choose a
-    /// time-out that the slowest client needs for 2 MiB, or set `SO_SNDBUF` on its socket.
+    /// a client counts as silent if it needs longer than `timeout` to read that much. Choose a
+    /// time-out in which the slowest client reads 2 MiB, or set `SO_SNDBUF` on its socket.
     ///
     /// # Examples
     ///

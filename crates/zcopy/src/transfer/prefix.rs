@@ -17,8 +17,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// response, and for bytes that were read ahead of a descriptor ([`copy_buffered`] does that by
     /// itself). A second call replaces the first.
     ///
-    /// It is meant for heads: a step writes what is left of the prefix at once, whatever its bound
-    /// and the rate, and pays the rate afterwards.
+    /// It is meant for heads: a step writes the rest of the prefix at once, beyond its bound and
+    /// the rate, and pays the rate afterwards.
     ///
     /// The prefix counts as if it came from the source: among the [bytes](Report::bytes) of the
     /// report, its records, its rate, and what an inspector sees. Only a [limit](Self::limit) is a

@@ -13,7 +13,7 @@ use crate::fd_info::FdInfo;
 use crate::options::Options;
 use crate::plan::Plan;
 use crate::rate::RateLimiter;
-use crate::report::{Ended, Report, Undelivered};
+use crate::report::Report;
 use crate::session::{Ends, Steps};
 use crate::stop::Stop;
 use crate::sys::{Kernel, WithOwners};
@@ -80,11 +80,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
 
 /// Returns the error of a transfer that has not begun. Its report hands back the prefix.
 fn before_anything_moved(error: RunError, prefix: &[u8]) -> Error {
-    let report = Report {
-        undelivered: Undelivered(prefix.to_vec()),
-        ..Report::of_nothing(Ended::Failed, None)
-    };
-    Error::new(error, report)
+    Error::new(error, Report::of_prefix(prefix))
 }
 
 /// The options and callbacks of a transfer, without its ends.

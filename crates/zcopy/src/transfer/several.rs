@@ -69,12 +69,12 @@ impl<'a, Source, Sink: AsFd + Send + 'a> From<Transfer<'a, Source, Sink>> for Fa
             callbacks,
             rate_limiter,
             stop,
-            // Their options are refused.
-            prefix: _,
+            prefix,
+            // Its option is refused.
             record_rate_limiter: _,
             // It saves calls for small files that one sink receives.
             series_state: _,
         } = transfer;
-        FanOut::with_settings(source, sink, options, callbacks).share(rate_limiter, stop)
+        FanOut::with_settings(source, sink, options, callbacks).share(rate_limiter, stop, prefix)
     }
 }

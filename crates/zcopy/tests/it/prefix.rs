@@ -52,6 +52,10 @@ fn a_transfer_that_is_refused_hands_the_prefix_back() {
     let error = refused().start().unwrap_err();
     assert_eq!((error.bytes(), error.undelivered()), (0, PREFIX));
 
+    let several = refused().also_to(File::create("/dev/null").unwrap());
+    let error = several.run().unwrap_err();
+    assert_eq!((error.bytes(), error.undelivered()), (0, PREFIX));
+
     let directory = File::open("/").unwrap();
     let sink = File::create("/dev/null").unwrap();
     let error = Transfer::new(directory, sink)

@@ -10,7 +10,7 @@ use rustix::net::SocketType;
 use zcopy::{Ended, Relay, RelayProgressed, Stop, Strategy};
 
 use crate::endpoints::{tcp, unix};
-use crate::files::{assert_same, pattern};
+use crate::files::{assert_same, cursor, file, pattern};
 use crate::own_process::is_own_process;
 use crate::random::Random;
 use crate::refused::needs;
@@ -287,6 +287,20 @@ fn the_time_that_a_relay_waits_for_its_rate_is_not_idle() {
     let mut received = Vec::new();
     server.read_to_end(&mut received).unwrap();
     assert_eq!(received, [7; 30]);
+}
+
+/// The bytes that are written to a file would come back, or those behind them be overwritten.
+#[test]
+fn a_file_cannot_be_an_end_of_a_relay() {
+    let (socket, _peer) = UnixStream::pair().unwrap();
+    let file = file(b"hello");
+    for error in [
+        Relay::new(&file, &socket).run().unwrap_err(),
+        Relay::new(&socket, &file).start().map(drop).unwrap_err(),
+    ] {
+        assert!(error.is_refused(), "{error}");
+        assert_eq!(cursor(&file), 0);
+    }
 }
 
 /// A server that answers before it has read the whole request, and closes.

@@ -236,7 +236,7 @@ fn a_fan_out_that_watches_its_readers_sleeps() {
             driving.as_mut().poll(context)
         });
         let driven = tokio::time::timeout(Duration::from_millis(50), counting).await;
-        assert!(driven.is_err(), "nobody has written");
+        assert!(driven.is_err(), "no process has written");
         assert!(n_polls < 10, "{n_polls} polls");
     });
 }

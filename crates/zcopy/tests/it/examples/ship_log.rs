@@ -93,7 +93,7 @@ fn ship_log_follows_a_file_and_loses_no_line_while_the_peer_is_away() {
     child.wait().unwrap();
 }
 
-/// What the shipper's kernel had accepted and the peer has not read is lost: the bytes of the
+/// Bytes that the shipper's kernel had accepted and the peer has not read are lost: those of the
 /// second peer therefore begin later. From there on none is missing, and none comes twice.
 #[test]
 fn ship_log_goes_on_exactly_behind_what_a_peer_that_dies_has_accepted() {

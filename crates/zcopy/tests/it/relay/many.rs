@@ -63,7 +63,7 @@ fn now(moved: std::io::Result<usize>) -> usize {
 /// A relay that the thread serves.
 struct Served {
     session: RelaySession<TcpStream, TcpStream>,
-    /// What it waits for. Nothing if its next step can follow at once.
+    /// The events that it waits for: none if its next step can follow at once.
     interest: RelayInterest,
 }
 
