@@ -92,10 +92,12 @@ mod end;
 mod fan_out;
 mod half;
 mod pool;
+mod ready;
 mod relay;
 mod session;
+mod timer;
 mod turn;
-mod wait;
+mod waiter;
 mod watched;
 
 pub use end::AsyncEnd;
@@ -104,6 +106,8 @@ pub(crate) use end::sealed;
 pub use half::OwnedHalf;
 #[cfg(test)]
 pub(crate) use session::drive;
+#[cfg(test)]
+pub(crate) use timer::Timer;
 
 #[cfg(doc)]
 use crate::{FanOut, Relay, RelaySession, Session, Transfer};

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::report::Report;
 use crate::sys::{Kernel, PollFd, PollFlags};
 use crate::tokio::sealed::Waits;
-use crate::tokio::{AsyncEnd, drive};
+use crate::tokio::{AsyncEnd, Timer, drive};
 use crate::transfer::Transfer;
 
 /// The reactor of a task that waits for a source and a sink.
@@ -58,6 +58,12 @@ pub(super) struct SimEnd<'r> {
     index: usize,
 }
 
+/// A timer on the simulated clock.
+struct SimTimer<'r> {
+    reactor: &'r Reactor<'r>,
+    ends_at: Duration,
+}
+
 impl<'k> Reactor<'k> {
     pub(super) fn new(kernel: &'k SimKernel) -> Self {
         let script = &kernel.state.borrow().script;
@@ -93,19 +99,6 @@ impl<'k> Reactor<'k> {
             n_events: state.n_events,
             n_effects: state.effects.len(),
         }
-    }
-
-    async fn sleep(&self, time: Duration) {
-        let end = self.kernel.now() + time;
-        poll_fn(|_| {
-            if self.kernel.now() >= end {
-                return Poll::Ready(());
-            }
-            let wakes_at = &mut *self.wakes_at.borrow_mut();
-            *wakes_at = Some(wakes_at.map_or(end, |earlier| earlier.min(end)));
-            Poll::Pending
-        })
-        .await;
     }
 
     /// Forgets what the task has waited for, before it is polled.
@@ -151,6 +144,21 @@ impl<'k> Reactor<'k> {
             );
             end.is_ready = true;
         }
+    }
+}
+
+impl Timer for SimTimer<'_> {
+    fn start(&mut self, timeout: Duration) {
+        self.ends_at = self.reactor.kernel.now() + timeout;
+    }
+
+    fn poll_elapsed(&mut self, _: &mut Context<'_>) -> Poll<()> {
+        if self.reactor.kernel.now() >= self.ends_at {
+            return Poll::Ready(());
+        }
+        let wakes_at = &mut *self.reactor.wakes_at.borrow_mut();
+        *wakes_at = Some(wakes_at.map_or(self.ends_at, |earlier| earlier.min(self.ends_at)));
+        Poll::Pending
     }
 }
 
@@ -210,8 +218,11 @@ pub(super) fn run_in_task<'a>(
     let (source, sink) = ends.ends();
     let mut context = Context::from_waker(Waker::noop());
     let ended = 'driven: loop {
-        let sleep = |time| reactor.sleep(time);
-        let mut driving = pin!(drive(kernel, steps, ends, sleep));
+        let timer = SimTimer {
+            reactor,
+            ends_at: Duration::ZERO,
+        };
+        let mut driving = pin!(drive(kernel, steps, ends, timer));
         for _ in 0..polls {
             reactor.begin_poll();
             match driving.as_mut().poll(&mut context) {

@@ -6,13 +6,13 @@ use std::pin::pin;
 use std::task::Poll;
 
 use ::tokio::io::Interest as Events;
-use ::tokio::time::sleep;
 
 use super::end::AsyncEnd;
 use super::pool;
+use super::ready::ready;
 use super::session::take_noted_steps;
-use super::turn::Turn;
-use super::wait::{FalseWakeups, Waited, ready, wait};
+use super::timer::RuntimeTimer;
+use super::waiter::Waiter;
 use super::watched::Watched;
 use crate::call_error::CallError;
 use crate::error::Result;
@@ -155,31 +155,25 @@ async fn drive<Source: AsyncEnd>(
     if needs_disk {
         pool::share(place)?;
     }
-    let stop = place.stop();
-    let mut turn = Turn::new();
-    let mut false_wakeups = FalseWakeups::default();
+    let mut waiter = Waiter::new(place.stop(), RuntimeTimer::default());
     loop {
         let progressed = match place {
-            Place::Here(steps) => take_noted_steps(steps, &mut turn)?,
+            Place::Here(steps) => take_noted_steps(steps, &mut waiter.turn)?,
             Place::Shared(shared) => pool::visit(shared).await?,
         };
         match progressed {
-            Progressed::Moved(_) => false_wakeups.clear(),
+            Progressed::Moved(_) => waiter.note_moved(),
             Progressed::Ended(ended) => return Ok(ended),
             Progressed::Blocked(interest) => {
                 ends.note_blocked(place, interest);
                 let ready = ends.ready(interest);
-                let waited = wait(ready, interest.timeout.map(sleep), stop.as_ref()).await;
-                let waited = waited.map_err(|error| place.fail(error))?;
-                if waited == Waited::Slept {
-                    turn = Turn::new();
-                }
-                if false_wakeups.note(waited, interest.timeout, sleep).await {
+                let stale = waiter.wait(ready, interest.timeout).await;
+                if stale.map_err(|error| place.fail(error))? {
                     ends.unregister_stale();
                 }
             }
         }
-        turn.pass_on().await;
+        waiter.pass_on().await;
     }
 }
 

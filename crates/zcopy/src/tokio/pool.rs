@@ -4,11 +4,11 @@ use std::panic::resume_unwind;
 
 use ::tokio::io::Interest as Events;
 use ::tokio::task::{JoinError, JoinHandle, spawn_blocking};
-use ::tokio::time::sleep;
 
 use super::end::AsyncEnd;
 use super::session::sides_ready;
-use super::wait::{FalseWakeups, wait};
+use super::timer::RuntimeTimer;
+use super::waiter::Waiter;
 use super::watched::Watched;
 use crate::call_error::CallError;
 use crate::error::{Result, RunError};
@@ -29,12 +29,11 @@ pub(super) async fn drive<Source: AsyncEnd, Sink: AsyncEnd>(
     ends: &Ends<Source, Sink>,
 ) -> Result<Ended> {
     let shared = share(place)?;
-    let stop = shared.stop();
+    let mut waiter = Waiter::new(shared.stop(), RuntimeTimer::default());
     let (mut source, mut sink) = Watched::both(Linux, ends);
-    let mut false_wakeups = FalseWakeups::default();
     loop {
         match visit(shared).await? {
-            Progressed::Moved(_) => false_wakeups.clear(),
+            Progressed::Moved(_) => waiter.note_moved(),
             Progressed::Ended(ended) => return Ok(ended),
             Progressed::Blocked(interest) => {
                 if interest.source {
@@ -44,9 +43,8 @@ pub(super) async fn drive<Source: AsyncEnd, Sink: AsyncEnd>(
                     sink.forget_unless_ready(Events::WRITABLE);
                 }
                 let ready = sides_ready(interest, &mut source, &mut sink);
-                let waited = wait(ready, interest.timeout.map(sleep), stop.as_ref()).await;
-                let waited = waited.map_err(|error| shared.fail(error.into()))?;
-                if false_wakeups.note(waited, interest.timeout, sleep).await {
+                let stale = waiter.wait(ready, interest.timeout).await;
+                if stale.map_err(|error| shared.fail(error.into()))? {
                     source.unregister_if_stale();
                     sink.unregister_if_stale();
                 }

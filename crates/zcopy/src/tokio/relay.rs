@@ -1,15 +1,17 @@
 //! [`RelaySession::drive_async`] and [`Relay::run_async`].
 
 use ::tokio::io::Interest as Events;
-use ::tokio::time::sleep;
 
 use super::end::AsyncEnd;
+use super::ready::either_ready;
+use super::timer::RuntimeTimer;
 use super::turn::Turn;
-use super::wait::{FalseWakeups, Waited, either_ready, wait};
+use super::waiter::Waiter;
 use super::watched::{Watched, blocked_sides};
 use crate::error::Result;
 use crate::relay::{Beliefs, Both, EndInterest, Relay, RelayProgressed, RelaySession};
 use crate::report::{Ended, RelayReport};
+use crate::session::Belief;
 use crate::side::Side;
 use crate::sys::{Linux, PollFlags};
 
@@ -110,36 +112,29 @@ async fn drive<A: AsyncEnd, B: AsyncEnd>(
     both: &mut Both<'static, Linux>,
     (a, b): &(A, B),
 ) -> Result<Ended> {
-    let stop = both.stop();
+    let mut waiter = Waiter::new(both.stop(), RuntimeTimer::default());
     let (a_fd, b_fd) = both.fds();
     let events = Events::READABLE | Events::WRITABLE;
     let mut a = Watched::new(Linux, a, a_fd, Side::Neither, events);
     let mut b = Watched::new(Linux, b, b_fd, Side::Neither, events);
-    let mut turn = Turn::new();
-    let mut false_wakeups = FalseWakeups::default();
     loop {
-        match take_steps(both, &a, &b, &mut turn)? {
-            RelayProgressed::Moved { .. } => false_wakeups.clear(),
+        match take_steps(both, &a, &b, &mut waiter.turn)? {
+            RelayProgressed::Moved { .. } => waiter.note_moved(),
             RelayProgressed::Ended(ended) => return Ok(ended),
             RelayProgressed::Blocked(interest) => {
                 forget_error(&a, interest.a());
                 forget_error(&b, interest.b());
                 let a_awaited = (&mut a, events_of(interest.a()));
                 let b_awaited = (&mut b, events_of(interest.b()));
-                let timeout = interest.timeout().map(sleep);
                 let ready = either_ready(a_awaited, b_awaited);
-                let waited = wait(ready, timeout, stop.as_ref()).await;
-                let waited = waited.map_err(|error| both.fail_waiting(error))?;
-                if waited == Waited::Slept {
-                    turn = Turn::new();
-                }
-                if false_wakeups.note(waited, interest.timeout(), sleep).await {
+                let stale = waiter.wait(ready, interest.timeout()).await;
+                if stale.map_err(|error| both.fail_waiting(error))? {
                     a.unregister_if_stale();
                     b.unregister_if_stale();
                 }
             }
         }
-        turn.pass_on().await;
+        waiter.pass_on().await;
     }
 }
 
@@ -164,8 +159,10 @@ fn take_steps<A: AsyncEnd, B: AsyncEnd>(
                     );
                     let progressed = take_noted_steps(both, turn);
                     let (forth, back) = both.interests();
-                    let (a_is_empty, b_is_full) = blocked_sides(forth, a, b);
-                    let (b_is_empty, a_is_full) = blocked_sides(back, b, a);
+                    let (a_is_empty, b_is_full) =
+                        blocked_sides(forth, (a, a_readable), (b, b_writable));
+                    let (b_is_empty, a_is_full) =
+                        blocked_sides(back, (b, b_readable), (a, a_writable));
                     (
                         (((progressed, a_is_empty), b_is_full), b_is_empty),
                         a_is_full,
@@ -205,6 +202,9 @@ fn events_of(interest: EndInterest) -> Option<Events> {
 /// of `MSG_ZEROCOPY` in its error queue, for example.
 fn forget_error<End: AsyncEnd>(end: &Watched<'_, Linux, End>, interest: EndInterest) {
     if interest.hang_up() {
-        end.observe(Events::ERROR, |_| ((), !end.polls_as(PollFlags::HUP)));
+        end.observe(Events::ERROR, |belief| {
+            let is_old = belief == Belief::Ready && !end.polls_as(PollFlags::HUP);
+            ((), is_old)
+        });
     }
 }

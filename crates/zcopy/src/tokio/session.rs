@@ -1,14 +1,13 @@
 //! [`Session::drive_async`] and [`Transfer::run_async`].
 
-use std::time::Duration;
-
 use ::tokio::io::Interest as Events;
-use ::tokio::time::sleep;
 
 use super::end::AsyncEnd;
 use super::pool;
+use super::ready::either_ready;
+use super::timer::{RuntimeTimer, Timer};
 use super::turn::Turn;
-use super::wait::{FalseWakeups, Waited, either_ready, wait};
+use super::waiter::Waiter;
 use super::watched::{Watched, blocked_sides};
 use crate::call_error::CallError;
 use crate::error::Result;
@@ -70,7 +69,9 @@ impl<Source: AsyncEnd, Sink: AsyncEnd> Session<'static, Source, Sink> {
         };
         let needs_disk = place.needs_disk();
         let ended = match place {
-            Place::Here(steps) if !needs_disk => drive(Linux, steps, ends, sleep).await,
+            Place::Here(steps) if !needs_disk => {
+                drive(Linux, steps, ends, RuntimeTimer::default()).await
+            }
             place => pool::drive(place, ends).await,
         };
         ended.map_err(|error| self.fail(error))
@@ -176,40 +177,33 @@ impl<Source: AsyncEnd, Sink: AsyncEnd> Transfer<'static, Source, Sink> {
 }
 
 /// Drives a transfer whose steps wait for no disk.
-pub(crate) async fn drive<K, Source, Sink, Sleep>(
+pub(crate) async fn drive<K, Source, Sink>(
     kernel: K,
     steps: &mut Steps<'_, K>,
     ends: &Ends<Source, Sink>,
-    sleep: impl Fn(Duration) -> Sleep,
+    timer: impl Timer,
 ) -> Result<Ended>
 where
     K: Kernel + Copy,
     Source: AsyncEnd,
     Sink: AsyncEnd,
-    Sleep: Future<Output = ()>,
 {
-    let stop = steps.stop();
+    let mut waiter = Waiter::new(steps.stop(), timer);
     let (mut source, mut sink) = Watched::both(kernel, ends);
-    let mut turn = Turn::new();
-    let mut false_wakeups = FalseWakeups::default();
     loop {
-        match take_steps(steps, &source, &sink, &mut turn)? {
-            Progressed::Moved(_) => false_wakeups.clear(),
+        match take_steps(steps, &source, &sink, &mut waiter.turn)? {
+            Progressed::Moved(_) => waiter.note_moved(),
             Progressed::Ended(ended) => return Ok(ended),
             Progressed::Blocked(interest) => {
                 let ready = sides_ready(interest, &mut source, &mut sink);
-                let waited = wait(ready, interest.timeout.map(&sleep), stop.as_ref()).await;
-                let waited = waited.map_err(|error| steps.fail(error.into()))?;
-                if waited == Waited::Slept {
-                    turn = Turn::new();
-                }
-                if false_wakeups.note(waited, interest.timeout, &sleep).await {
+                let stale = waiter.wait(ready, interest.timeout).await;
+                if stale.map_err(|error| steps.fail(error.into()))? {
                     source.unregister_if_stale();
                     sink.unregister_if_stale();
                 }
             }
         }
-        turn.pass_on().await;
+        waiter.pass_on().await;
     }
 }
 
@@ -243,7 +237,9 @@ fn take_steps<K: Kernel, Source: AsyncEnd, Sink: AsyncEnd>(
             steps.note_beliefs(source_belief, sink_belief);
             let progressed = take_noted_steps(steps, turn);
             let (source_is_blocked, sink_is_blocked) = match &progressed {
-                Ok(Progressed::Blocked(interest)) => blocked_sides(*interest, source, sink),
+                Ok(Progressed::Blocked(interest)) => {
+                    blocked_sides(*interest, (source, source_belief), (sink, sink_belief))
+                }
                 _ => (false, false),
             };
             ((progressed, source_is_blocked), sink_is_blocked)

@@ -173,7 +173,9 @@ impl<'e, K: Kernel, End: AsyncEnd> Watched<'e, K, End> {
         } else {
             PollFlags::OUT
         };
-        self.observe(interest, |_| ((), !self.polls_as(events)));
+        self.observe(interest, |belief| {
+            ((), belief == Belief::Ready && !self.polls_as(events))
+        });
     }
 
     /// Returns whether `poll(2)` finds one of these events.
@@ -251,7 +253,8 @@ impl<'e, K: Kernel + Copy, Source: AsyncEnd> Watched<'e, K, Source> {
     }
 }
 
-/// Returns which sides a blocked step has found not ready: the source, and the sink.
+/// Returns which sides the reactor has to forget: those that it believes ready, and that a blocked
+/// step has found not ready. The first is the source, the second the sink.
 ///
 /// The reactor reports a side that is ready no second time, so a poll confirms what the step found:
 /// - of the source, because a splice returns `EAGAIN` at an urgent mark of TCP, although there are
@@ -260,12 +263,14 @@ impl<'e, K: Kernel + Copy, Source: AsyncEnd> Watched<'e, K, Source> {
 ///   ready.
 pub(super) fn blocked_sides<K: Kernel, Source: AsyncEnd, Sink: AsyncEnd>(
     interest: Awaited,
-    source: &Watched<'_, K, Source>,
-    sink: &Watched<'_, K, Sink>,
+    (source, source_belief): (&Watched<'_, K, Source>, Belief),
+    (sink, sink_belief): (&Watched<'_, K, Sink>, Belief),
 ) -> (bool, bool) {
     let is_proven = !interest.source;
+    let source_is_blocked = interest.source && source_belief == Belief::Ready;
+    let sink_is_blocked = interest.sink && sink_belief == Belief::Ready;
     (
-        interest.source && !source.polls_as(PollFlags::IN),
-        interest.sink && (is_proven || !sink.polls_as(PollFlags::OUT)),
+        source_is_blocked && !source.polls_as(PollFlags::IN),
+        sink_is_blocked && (is_proven || !sink.polls_as(PollFlags::OUT)),
     )
 }
