@@ -16,7 +16,7 @@ use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::stop::Stop;
 use crate::sys::{self, Errno, Kernel, PollFd, PollFlags};
-use crate::wait::{Awaited, Interest, PollState, Readiness, Until, Wait};
+use crate::wait::{Awaited, Event, PollState, Readiness, Until, Wait};
 
 /// The result of one step of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ pub(crate) fn check<K: Kernel>(
 /// Returns the side of the endpoints that are still waited for, as [`Progress::blocked`] reports
 /// it: [`Side::Neither`] if they are on both sides. `None` if there are none.
 pub(crate) fn pending_side(awaited: &[Awaited<'_>]) -> Option<Side> {
-    let wanted = pending(awaited).filter(|awaited| awaited.interest == Interest::Ready);
+    let wanted = pending(awaited).filter(|awaited| awaited.event == Event::Ready);
     wanted
         .map(|awaited| awaited.side)
         .reduce(|one, other| if one == other { one } else { Side::Neither })
@@ -191,12 +191,12 @@ pub(crate) fn pending<'s, 'fd>(
 /// Returns true if enough endpoints are ready, or if one is broken.
 fn is_over(awaited: &[Awaited<'_>], until: Until) -> bool {
     let is_polled = |awaited: &Awaited<'_>| matches!(awaited.state, PollState::Polled(_));
-    let mut wanted = awaited.iter().filter(|a| a.interest == Interest::Ready);
+    let mut wanted = awaited.iter().filter(|a| a.event == Event::Ready);
     let is_ready = match until {
         Until::EachReady => wanted.all(is_polled),
         Until::OneReady => wanted.any(is_polled),
     };
-    let mut watched = awaited.iter().filter(|a| a.interest == Interest::Broken);
+    let mut watched = awaited.iter().filter(|a| a.event == Event::Broken);
     is_ready || watched.any(is_polled)
 }
 
@@ -228,7 +228,7 @@ fn poll<K: Kernel>(
     let pending = context.awaited.iter_mut().filter(|a| a.is_pending());
     for (awaited, polled) in pending.zip(&polled) {
         let events = polled.revents();
-        if awaited.interest == Interest::Ready
+        if awaited.event == Event::Ready
             && endpoint::is_false_error(&context.kernel, awaited.fd, events)
         {
             has_false_error = true;

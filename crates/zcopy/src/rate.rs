@@ -5,6 +5,7 @@ use std::time::Duration;
 
 mod account;
 mod token_bucket;
+mod users;
 
 pub(crate) use account::Account;
 use token_bucket::TokenBucket;

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::report::{Ended, Report};
 use crate::sys::{Linux, WithOwners};
+use crate::wait::Event;
 
 mod ends;
 mod place;
@@ -359,7 +360,9 @@ impl<'a, Source: AsFd> Session<'a, Source, Sinks<'a>> {
     /// ```
     pub fn blocked_sinks(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
         let parts = self.parts.as_ref();
-        let is_blocked = move |index| parts.is_some_and(|it| it.value().is_blocked_on(index));
+        let is_blocked = move |index| {
+            parts.is_some_and(|it| it.value().awaited_event(index) == Some(Event::Ready))
+        };
         let sinks = self.sinks().enumerate();
         sinks.filter(move |(index, _)| is_blocked(*index))
     }

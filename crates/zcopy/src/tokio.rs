@@ -103,6 +103,8 @@ mod watched;
 pub use end::AsyncEnd;
 #[cfg(test)]
 pub(crate) use end::sealed;
+#[cfg(test)]
+pub(crate) use fan_out::{WatchedEnds, drive_several};
 pub use half::OwnedHalf;
 #[cfg(test)]
 pub(crate) use session::drive;

@@ -44,7 +44,7 @@ pub(crate) struct Awaited<'fd> {
     pub(crate) side: Side,
     /// The index of the sink, if there are several.
     pub(crate) index: usize,
-    pub(crate) interest: Interest,
+    pub(crate) event: Event,
     /// When the socket's own time-out expires, on the kernel's clock.
     pub(crate) deadline: Option<Duration>,
     pub(crate) state: PollState,
@@ -52,7 +52,7 @@ pub(crate) struct Awaited<'fd> {
 
 /// The event that an engine waits for at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interest {
+pub(crate) enum Event {
     /// A source is readable, or a sink is writable.
     Ready,
     /// The endpoint is broken. If a wait is for such endpoints alone, it ends.
@@ -100,7 +100,7 @@ impl<'fd> Awaited<'fd> {
             fd,
             side,
             index: 0,
-            interest: Interest::Ready,
+            event: Event::Ready,
             deadline,
             state: PollState::Pending,
         }
@@ -114,7 +114,7 @@ impl<'fd> Awaited<'fd> {
     /// Returns the wait for a sink to break because its reader closes.
     pub(crate) fn broken(fd: BorrowedFd<'fd>) -> Self {
         Self {
-            interest: Interest::Broken,
+            event: Event::Broken,
             ..Self::ready(fd, Side::Sink, None)
         }
     }
@@ -125,10 +125,10 @@ impl<'fd> Awaited<'fd> {
 
     /// Returns the events for `poll(2)`.
     pub(crate) fn events(&self) -> PollFlags {
-        match (self.interest, self.side) {
-            (Interest::Broken, _) => PollFlags::empty(),
-            (Interest::Ready, Side::Source) => PollFlags::IN,
-            (Interest::Ready, _) => PollFlags::OUT,
+        match (self.event, self.side) {
+            (Event::Broken, _) => PollFlags::empty(),
+            (Event::Ready, Side::Source) => PollFlags::IN,
+            (Event::Ready, _) => PollFlags::OUT,
         }
     }
 }

@@ -15,14 +15,13 @@ pub(crate) struct Account {
 impl Account {
     /// Opens an account at the time `now`. The rate limiter begins to earn with its first account.
     pub(crate) fn open(rate_limiter: RateLimiter, now: Duration) -> Self {
+        let mut held = Held::default();
         rate_limiter.with(|bucket| {
             bucket.begin(now);
             bucket.n_accounts += 1;
+            bucket.tokens.enter(&mut held, now);
         });
-        Self {
-            rate_limiter,
-            held: Held::default(),
-        }
+        Self { rate_limiter, held }
     }
 
     /// Takes up to `wanted` units at the time `now`, and returns how many units that have not left

@@ -8,6 +8,8 @@
 
 use std::time::Duration;
 
+use super::users::{LastUse, Users};
+
 /// Allows `rate` units per second, with a burst of at most a tenth of a second's worth.
 #[derive(Debug)]
 pub(crate) struct TokenBucket {
@@ -24,6 +26,7 @@ pub(crate) struct TokenBucket {
     in_line: i128,
     /// How often all places in line were given up.
     generation: u64,
+    users: Users,
 }
 
 /// The tokens of a bucket that one transfer has.
@@ -33,6 +36,7 @@ pub(crate) struct Held {
     /// accepted.
     tokens: u64,
     place: Option<Place>,
+    last_use: LastUse,
 }
 
 impl Held {
@@ -67,6 +71,7 @@ impl TokenBucket {
             earned: 0,
             in_line: 0,
             generation: 0,
+            users: Users::default(),
         }
     }
 
@@ -91,6 +96,11 @@ impl TokenBucket {
         self.rate = rate;
     }
 
+    /// Counts a new transfer, which is about to take its first units, as a user of the bucket.
+    pub(crate) fn enter(&mut self, held: &mut Held, now: Duration) {
+        self.users.count(&mut held.last_use, now);
+    }
+
     /// Takes up to `wanted` units at the time `now`, and at least the quantum or `wanted` if that
     /// is less, for one of `n_holders` transfers. Returns how many units that have not left the
     /// source the transfer may move now: tokens that it has kept since an earlier call count too.
@@ -110,6 +120,8 @@ impl TokenBucket {
         n_holders: u64,
     ) -> Result<u64, Duration> {
         self.fill(now);
+        // Of transfers that follow each other only one has an account at a time.
+        let n_users = self.users.count(&mut held.last_use, now).min(n_holders);
         let in_flight = in_flight.min(held.tokens);
         if let Some(place) = self.valid_place(held) {
             if self.earned < place.due {
@@ -121,7 +133,7 @@ impl TokenBucket {
         held.place = None;
         let free = held.tokens - in_flight;
         self.bound(free);
-        let share = self.share(n_holders);
+        let share = self.share(n_users);
         let quantum = self.quantum().min(share).min(wanted);
         // The tokens that it has are its own, though others stand in line for more.
         let has_turn = n_holders > 1 && free > 0;
@@ -227,9 +239,9 @@ impl TokenBucket {
         (self.rate / 50).clamp(1, 256 << 10)
     }
 
-    /// Returns the most units that one of `n_holders` transfers may take at once.
-    fn share(&self, n_holders: u64) -> u64 {
-        let even = self.burst() / n_holders.max(1);
+    /// Returns the most units that one of `n_users` transfers may take at once.
+    fn share(&self, n_users: u64) -> u64 {
+        let even = self.burst() / n_users.max(1);
         even.max(self.quantum().min(MIN_SHARE))
     }
 }
@@ -367,10 +379,27 @@ mod tests {
     }
 
     #[test]
+    fn a_transfer_that_has_asked_for_nothing_lately_makes_no_share_smaller() {
+        let mut bucket = TokenBucket::new(1000, Duration::ZERO);
+        let mut held: [Held; 2] = Default::default();
+        held.iter_mut()
+            .for_each(|held| bucket.enter(held, Duration::ZERO));
+        let mut take = |now| {
+            let taken = bucket.take(&mut held[0], Duration::from_secs(now), u64::MAX, 0, 2);
+            bucket.give_back(&mut held[0], 0);
+            taken
+        };
+        assert_eq!((take(1), take(2)), (Ok(50), Ok(100)));
+    }
+
+    #[test]
     fn two_transfers_never_take_the_same_tokens() {
         let mut bucket = TokenBucket::new(1000, Duration::ZERO);
         let now = Duration::from_secs(1);
         let mut held: [Held; 3] = Default::default();
+        held[..2]
+            .iter_mut()
+            .for_each(|held| bucket.enter(held, now));
         let taken = held
             .each_mut()
             .map(|held| bucket.take(held, now, u64::MAX, 0, 2).ok());
@@ -420,6 +449,8 @@ mod tests {
         let mut bucket = TokenBucket::new(1000, Duration::ZERO);
         let mut now = Duration::from_secs(1);
         let (mut idle, mut busy) = (Held::default(), Held::default());
+        bucket.enter(&mut idle, now);
+        bucket.enter(&mut busy, now);
         assert_eq!(bucket.take(&mut idle, now, u64::MAX, 0, 2), Ok(50));
         now += Duration::from_secs(1);
         assert_eq!(bucket.take(&mut busy, now, 1, 0, 2), Ok(1));

@@ -6,14 +6,11 @@ use std::collections::HashMap;
 use std::os::fd::{OwnedFd, RawFd};
 
 use super::{Progressed, Steps};
-#[cfg(feature = "tokio")]
-use crate::call_error::CallError;
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::report::{Ended, Report};
-#[cfg(feature = "tokio")]
-use crate::stop::Stop;
 use crate::sys::Linux;
+use crate::wait::Event;
 
 #[cfg(feature = "tokio")]
 use super::shared::Shared;
@@ -52,21 +49,12 @@ impl Place<'_> {
         }
     }
 
-    /// Returns whether the next step waits for the sink with this index.
-    pub(crate) fn is_blocked_on(&self, index: usize) -> bool {
+    /// Returns the event that the next step awaits at the sink with this index.
+    pub(crate) fn awaited_event(&self, index: usize) -> Option<Event> {
         match self {
-            Self::Here(steps) => steps.is_blocked_on(index),
+            Self::Here(steps) => steps.awaited_event(index),
             #[cfg(feature = "tokio")]
-            Self::Shared(shared) => shared.is_blocked_on(index),
-        }
-    }
-
-    /// Returns whether the next step follows at once when the reader of this sink closes.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn is_watching(&self, index: usize) -> bool {
-        match self {
-            Self::Here(steps) => steps.is_watching(index),
-            Self::Shared(shared) => shared.is_watching(index),
+            Self::Shared(shared) => shared.awaited_event(index),
         }
     }
 
@@ -84,24 +72,6 @@ impl Place<'_> {
         match self {
             Self::Here(steps) => steps.needs_disk(),
             Self::Shared(_) => true,
-        }
-    }
-
-    /// Returns the caller's `Stop`.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn stop(&mut self) -> Option<Stop> {
-        match self {
-            Self::Here(steps) => steps.stop(),
-            Self::Shared(shared) => shared.stop(),
-        }
-    }
-
-    /// Ends the transfer by a failure of the wait between two steps.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn fail(&mut self, failure: CallError) -> Error {
-        match self {
-            Self::Here(steps) => steps.fail(failure.into()),
-            Self::Shared(shared) => shared.fail(failure.into()),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::stop::Stop;
 use crate::sys::{Linux, WithOwners};
+use crate::wait::Event;
 
 /// The steps of a session, with descriptors of their own.
 ///
@@ -96,12 +97,8 @@ impl<'a> Shared<'a> {
         earlier.unwrap_or_else(|| state.steps_mut().fail(failure))
     }
 
-    pub(super) fn is_blocked_on(&self, index: usize) -> bool {
-        lock(&self.state).steps_mut().is_blocked_on(index)
-    }
-
-    pub(super) fn is_watching(&self, index: usize) -> bool {
-        lock(&self.state).steps_mut().is_watching(index)
+    pub(crate) fn awaited_event(&self, index: usize) -> Option<Event> {
+        lock(&self.state).steps_mut().awaited_event(index)
     }
 
     pub(super) fn progress(&self) -> Progress {

@@ -20,7 +20,7 @@ use crate::side::Side;
 #[cfg(feature = "tokio")]
 use crate::stop::Stop;
 use crate::sys::{Blocking, Errno, Kernel};
-use crate::wait::{self, Awaited, PollState, Readiness, Wait};
+use crate::wait::{Awaited, Event, PollState, Readiness, Wait};
 
 /// An engine whose steps the caller takes.
 pub(crate) struct Steps<'a, K: Kernel> {
@@ -29,11 +29,8 @@ pub(crate) struct Steps<'a, K: Kernel> {
     waiting: Option<Waiting>,
     /// The side that it waits for, as an observer gets it.
     blocked_side: Side,
-    /// The indices of the sinks that it waits for.
-    blocked_sinks: Vec<usize>,
-    /// The indices of the sinks whose readers may close meanwhile.
-    #[cfg(feature = "tokio")]
-    watched_sinks: Vec<usize>,
+    /// The events that it awaits at sinks, with their indices.
+    awaited_sinks: Vec<(usize, Event)>,
     ended: Option<Ended>,
     /// Whether the engine has still to be finished. Not after a panic of a callback: the state may
     /// be that in the middle of a step.
@@ -75,9 +72,7 @@ impl<'a, K: Kernel> Steps<'a, K> {
             engine: Box::new(engine),
             waiting: None,
             blocked_side: Side::Neither,
-            blocked_sinks: Vec::new(),
-            #[cfg(feature = "tokio")]
-            watched_sinks: Vec::new(),
+            awaited_sinks: Vec::new(),
             ended: None,
             must_finish: true,
         }
@@ -106,7 +101,7 @@ impl<'a, K: Kernel> Steps<'a, K> {
             // A callback has panicked in the middle of a step.
             return Ok(Progressed::Ended(Ended::Failed));
         }
-        self.blocked_sinks.clear();
+        self.awaited_sinks.clear();
         self.must_finish = false;
         self.engine.context().max_step = max.max(1);
         let progressed = self.try_step(blocking);
@@ -180,30 +175,23 @@ impl<'a, K: Kernel> Steps<'a, K> {
         });
         let blocked_side = drive::pending_side(&self.engine.context().awaited);
         self.blocked_side = blocked_side.unwrap_or(Side::Neither);
-        self.blocked_sinks.clear();
-        if interest.sink {
-            let sinks = wanted(self.engine.context()).filter(|it| it.side == Side::Sink);
-            self.blocked_sinks.extend(sinks.map(|it| it.index));
-        }
-        #[cfg(feature = "tokio")]
-        {
-            let pending = drive::pending(&self.engine.context().awaited);
-            let watched = pending.filter(|it| it.interest == wait::Interest::Broken);
-            self.watched_sinks.clear();
-            self.watched_sinks.extend(watched.map(|it| it.index));
-        }
+        let Self {
+            engine,
+            awaited_sinks,
+            ..
+        } = self;
+        let sinks = drive::pending(&engine.context().awaited).filter(|it| it.side == Side::Sink);
+        // A session that sleeps first awaits no sink that is not ready, and still those that break.
+        let sinks = sinks.filter(|it| interest.sink || it.event == Event::Broken);
+        awaited_sinks.clear();
+        awaited_sinks.extend(sinks.map(|it| (it.index, it.event)));
         Progressed::Blocked(interest)
     }
 
-    /// Returns whether the next step waits for the sink with this index.
-    pub(crate) fn is_blocked_on(&self, index: usize) -> bool {
-        self.blocked_sinks.contains(&index)
-    }
-
-    /// Returns whether the next step follows at once when the reader of this sink closes.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn is_watching(&self, index: usize) -> bool {
-        self.watched_sinks.contains(&index)
+    /// Returns the event that the next step awaits at the sink with this index.
+    pub(crate) fn awaited_event(&self, index: usize) -> Option<Event> {
+        let mut awaited = self.awaited_sinks.iter();
+        awaited.find(|it| it.0 == index).map(|it| it.1)
     }
 
     /// Looks whether the wait is over. Waits for that, if it may, until a tick or a signal.
@@ -407,5 +395,5 @@ fn interest<K: Kernel>(context: &Context<'_, K>, waiting: Waiting) -> Interest {
 /// when they answer, and stay writable meanwhile.
 fn wanted<'s, 'fd, K>(context: &'s Context<'fd, K>) -> impl Iterator<Item = &'s Awaited<'fd>> {
     let pending = drive::pending(&context.awaited);
-    pending.filter(|awaited| awaited.interest == wait::Interest::Ready)
+    pending.filter(|awaited| awaited.event == Event::Ready)
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use super::SimKernel;
 use super::scenario::Driver;
 #[cfg(feature = "tokio")]
-use super::task::{Reactor, run_in_task};
+use super::task::{Reactor, run_in_task, run_several_in_task};
 use crate::copy_state::Inspector;
 use crate::error::Error;
 use crate::fan_out::FanOut;
@@ -18,6 +18,7 @@ use crate::session::Progressed;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, PollFd, PollFlags};
 use crate::transfer::Transfer;
+use crate::wait::Event;
 
 type OnSkip<'a> = Box<dyn FnMut(&BadRange) + Send + 'a>;
 type OnSinkFailure<'a> = Box<dyn FnMut(&SinkReport) -> OnSinkError + Send + 'a>;
@@ -82,7 +83,7 @@ pub(crate) fn transfer_with(
         #[cfg(feature = "tokio")]
         Driver::Task { polls } => {
             let reactor = Reactor::new(kernel);
-            let (source, sink) = reactor.ends(source, sink);
+            let (source, sink) = (reactor.source(source), reactor.sink(sink));
             let transfer = configured(source, sink, options, rate_limiter, callbacks);
             run_in_task(kernel, transfer, &reactor, polls)
         }
@@ -142,6 +143,36 @@ pub(crate) fn fan_out_with(
 ) -> Result<Report, Error> {
     kernel.state.borrow_mut().has_several_sinks = true;
     let (rate_limiter, kept) = own_rate_limiter(&options);
+    let driver = kernel.state.borrow().driver;
+    let outcome = match driver {
+        Driver::Library => {
+            configured_several(source, sinks, options, rate_limiter, callbacks).run_with(kernel)
+        }
+        #[cfg(feature = "tokio")]
+        Driver::Task { polls } => {
+            let reactor = Reactor::new(kernel);
+            let source = reactor.source(source.as_fd());
+            let sinks: Vec<_> = sinks.iter().map(|fd| reactor.sink(fd.as_fd())).collect();
+            let fan_out = configured_several(source, &sinks, options, rate_limiter, callbacks);
+            run_several_in_task(kernel, fan_out, &sinks, &reactor, polls)
+        }
+        _ => {
+            let fan_out = configured_several(source, sinks, options, rate_limiter, callbacks);
+            run_several_in_steps(kernel, fan_out, driver.max_step())
+        }
+    };
+    check_paid(kernel, kept.as_ref(), &outcome);
+    outcome
+}
+
+/// Returns a fan-out with these options and callbacks.
+fn configured_several<'a, Source: AsFd, Sink: AsFd + Sync>(
+    source: Source,
+    sinks: &'a [Sink],
+    options: Options,
+    rate_limiter: Option<RateLimiter>,
+    callbacks: Callbacks<'a>,
+) -> FanOut<'a, Source> {
     let fan_out = FanOut::new(source, &sinks[0]).with_options(options);
     let mut fan_out = sinks[1..].iter().fold(fan_out, FanOut::also_to);
     if let Some(rate_limiter) = rate_limiter {
@@ -156,14 +187,7 @@ pub(crate) fn fan_out_with(
     if let Some(on_sink_error) = callbacks.on_sink_error {
         fan_out = fan_out.on_sink_error_with(on_sink_error);
     }
-    let driver = kernel.state.borrow().driver;
-    let outcome = if driver.is_session() {
-        run_several_in_steps(kernel, fan_out, driver.max_step())
-    } else {
-        fan_out.run_with(kernel)
-    };
-    check_paid(kernel, kept.as_ref(), &outcome);
-    outcome
+    fan_out
 }
 
 /// Returns a limiter with the rate of the options, and a clone of it.
@@ -238,7 +262,7 @@ fn run_several_in_steps<'a>(
                     fds.push(PollFd::from_borrowed_fd(ends.source_fd(), PollFlags::IN));
                 }
                 for (index, fd) in ends.sink_fds().enumerate() {
-                    let is_blocked = steps.is_blocked_on(index);
+                    let is_blocked = steps.awaited_event(index) == Some(Event::Ready);
                     assert!(
                         interest.sink() || !is_blocked,
                         "sink {index} is of no interest"

@@ -1,11 +1,11 @@
 //! Runs transfers in the simulated kernel as a task of tokio, whose reactor is simulated, too.
 
 use std::future::poll_fn;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use std::{io, iter};
 
 use tokio::io::Interest;
 
@@ -13,20 +13,21 @@ use super::SimKernel;
 use super::script::Injection;
 use super::shared::Shared;
 use crate::error::Error;
+use crate::fan_out::FanOut;
 use crate::report::Report;
 use crate::sys::{Kernel, PollFd, PollFlags};
 use crate::tokio::sealed::Waits;
-use crate::tokio::{AsyncEnd, Timer, drive};
+use crate::tokio::{AsyncEnd, Timer, WatchedEnds, drive, drive_several};
 use crate::transfer::Transfer;
 
-/// The reactor of a task that waits for a source and a sink.
+/// The reactor of a task that waits for a source and sinks.
 ///
 /// It believes that an end is ready from an event on, until a call within
 /// [`try_io`](Waits::try_io) finds the end blocked. It learns of an event once, as `epoll(7)` tells
 /// of it. If a task waits for an end that was ready all along, it hangs, and the test fails.
 pub(super) struct Reactor<'k> {
     kernel: &'k SimKernel,
-    ends: Shared<[Registered; 2]>,
+    ends: Shared<Vec<Registered>>,
     /// When the task wants to be woken, on the kernel's clock.
     wakes_at: Shared<Option<Duration>>,
     /// Whether calls may return `EAGAIN` although their descriptors are ready.
@@ -36,7 +37,11 @@ pub(super) struct Reactor<'k> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Registered {
     is_ready: bool,
-    is_awaited: bool,
+    /// Whether its reader has closed. The reactor never forgets that.
+    is_broken: bool,
+    awaited: Option<Interest>,
+    /// The state of the kernel when the reactor last learnt that the end is ready.
+    ready_since: Option<Happened>,
     /// The state of the kernel when a call proved that the end is not ready.
     not_ready_since: Option<Happened>,
 }
@@ -77,19 +82,25 @@ impl<'k> Reactor<'k> {
         }
     }
 
-    /// Returns both ends of a transfer.
-    pub(super) fn ends<'r>(
-        &'r self,
-        source: BorrowedFd<'r>,
-        sink: BorrowedFd<'r>,
-    ) -> (SimEnd<'r>, SimEnd<'r>) {
-        let end = |fd, events, index| SimEnd {
+    /// Registers a source.
+    pub(super) fn source<'r>(&'r self, fd: BorrowedFd<'r>) -> SimEnd<'r> {
+        self.register(fd, PollFlags::IN)
+    }
+
+    /// Registers a sink.
+    pub(super) fn sink<'r>(&'r self, fd: BorrowedFd<'r>) -> SimEnd<'r> {
+        self.register(fd, PollFlags::OUT)
+    }
+
+    fn register<'r>(&'r self, fd: BorrowedFd<'r>, events: PollFlags) -> SimEnd<'r> {
+        let mut ends = self.ends.borrow_mut();
+        ends.push(Registered::default());
+        SimEnd {
             fd,
             events,
             reactor: self,
-            index,
-        };
-        (end(source, PollFlags::IN, 0), end(sink, PollFlags::OUT, 1))
+            index: ends.len() - 1,
+        }
     }
 
     fn happened(&self) -> Happened {
@@ -106,20 +117,26 @@ impl<'k> Reactor<'k> {
         self.ends
             .borrow_mut()
             .iter_mut()
-            .for_each(|end| end.is_awaited = false);
+            .for_each(|end| end.awaited = None);
         *self.wakes_at.borrow_mut() = None;
     }
 
     /// Lets time pass until something happens that the task waits for.
-    fn park(&self, ends: [&SimEnd<'_>; 2]) {
-        let awaited = *self.ends.borrow();
+    fn park(&self, ends: &[&SimEnd<'_>]) {
         let wakes_at = *self.wakes_at.borrow();
-        let awaited_ends = ends.into_iter().filter(|end| awaited[end.index].is_awaited);
         let mut indices = Vec::new();
         let mut fds = Vec::new();
-        for end in awaited_ends {
+        for end in ends {
+            let Some(awaited) = self.ends.borrow()[end.index].awaited else {
+                continue;
+            };
+            let events = if awaited.is_error() {
+                PollFlags::empty()
+            } else {
+                end.events
+            };
             indices.push(end.index);
-            fds.push(PollFd::from_borrowed_fd(end.fd, end.events));
+            fds.push(PollFd::from_borrowed_fd(end.fd, events));
         }
         if fds.is_empty() && wakes_at.is_none() {
             // It has let other tasks have their turn.
@@ -137,12 +154,25 @@ impl<'k> Reactor<'k> {
                 continue;
             }
             let end = &mut self.ends.borrow_mut()[index];
-            let is_old = end.not_ready_since == Some(before) && !has_happened;
+            let is_broken = fd.revents().intersects(PollFlags::ERR | PollFlags::HUP);
+            // A reader that closes after so many bytes closes by the write that brings them.
+            let has_broken = is_broken && !end.is_broken;
+            let is_old = end.not_ready_since == Some(before) && !has_happened && !has_broken;
             assert!(
                 !is_old || self.has_spurious_wakeups,
                 "the task would hang: no event will tell that end {index} is ready"
             );
-            end.is_ready = true;
+            (end.is_ready, end.ready_since) = (true, Some(self.happened()));
+            end.is_broken |= is_broken;
+        }
+    }
+}
+
+impl<'r> SimTimer<'r> {
+    fn new(reactor: &'r Reactor<'r>) -> Self {
+        Self {
+            reactor,
+            ends_at: Duration::ZERO,
         }
     }
 }
@@ -181,10 +211,25 @@ impl Waits for SimEnd<'_> {
             if end.is_ready {
                 return Poll::Ready(Ok(()));
             }
-            end.is_awaited = true;
+            end.awaited = Some(Interest::READABLE);
             Poll::Pending
         })
         .await
+    }
+
+    fn poll_ready(&self, interest: Interest, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let end = &mut self.reactor.ends.borrow_mut()[self.index];
+        if interest.is_error() && end.is_ready && !end.is_broken {
+            // A fan-out that waits for a reader to close forgets that the sink is writable. Of what
+            // has happened since, the reactor tells.
+            (end.is_ready, end.not_ready_since) = (false, end.ready_since);
+        }
+        let has_happened = end.is_ready && (end.is_broken || !interest.is_error());
+        if has_happened {
+            return Poll::Ready(Ok(()));
+        }
+        end.awaited = Some(interest);
+        Poll::Pending
     }
 
     fn try_io(&self, _: Interest, f: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
@@ -216,21 +261,52 @@ pub(super) fn run_in_task<'a>(
     let mut parts = transfer.start_on(kernel)?;
     let (steps, ends) = parts.split_mut();
     let (source, sink) = ends.ends();
-    let mut context = Context::from_waker(Waker::noop());
-    let ended = 'driven: loop {
-        let timer = SimTimer {
-            reactor,
-            ends_at: Duration::ZERO,
-        };
-        let mut driving = pin!(drive(kernel, steps, ends, timer));
-        for _ in 0..polls {
-            reactor.begin_poll();
-            match driving.as_mut().poll(&mut context) {
-                Poll::Ready(ended) => break 'driven ended,
-                Poll::Pending => reactor.park([source, sink]),
-            }
+    loop {
+        let driving = drive(kernel, steps, ends, SimTimer::new(reactor));
+        if let Some(ended) = poll_to_end(driving, reactor, &[source, sink], polls) {
+            ended?;
+            return parts.value_mut().finish();
         }
-    };
-    ended?;
-    parts.value_mut().finish()
+    }
+}
+
+/// Runs a fan-out as a task, as [`run_in_task`] does. `sinks` are its sinks.
+pub(super) fn run_several_in_task<'a>(
+    kernel: &'a SimKernel,
+    fan_out: FanOut<'a, SimEnd<'a>>,
+    sinks: &'a [SimEnd<'a>],
+    reactor: &'a Reactor<'a>,
+    polls: usize,
+) -> Result<Report, Error> {
+    let mut parts = fan_out.start_on(kernel)?;
+    let (steps, ends) = parts.split_mut();
+    let (source, _) = ends.ends();
+    let awaited: Vec<_> = iter::once(source).chain(sinks).collect();
+    loop {
+        let watched = WatchedEnds::new(kernel, (source, ends.source_fd()), sinks);
+        let driving = drive_several(steps, watched, SimTimer::new(reactor));
+        if let Some(ended) = poll_to_end(driving, reactor, &awaited, polls) {
+            ended?;
+            return parts.value_mut().finish();
+        }
+    }
+}
+
+/// Polls a future this many times at most. Drops it then, and returns `None`.
+fn poll_to_end<T>(
+    driving: impl Future<Output = T>,
+    reactor: &Reactor<'_>,
+    ends: &[&SimEnd<'_>],
+    polls: usize,
+) -> Option<T> {
+    let mut driving = pin!(driving);
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..polls {
+        reactor.begin_poll();
+        match driving.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return Some(output),
+            Poll::Pending => reactor.park(ends),
+        }
+    }
+    None
 }

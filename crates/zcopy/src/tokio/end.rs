@@ -29,6 +29,8 @@ use ::tokio::net;
 pub trait AsyncEnd: AsFd + Send + Sync + Waits {}
 
 pub(crate) mod sealed {
+    use std::task::{Context, Poll};
+
     use super::{Interest, io};
 
     /// How an end waits by a registration of its own.
@@ -56,6 +58,18 @@ pub(crate) mod sealed {
             _f: impl FnOnce() -> io::Result<()>,
         ) -> io::Result<()> {
             Err(io::ErrorKind::WouldBlock.into())
+        }
+
+        /// Polls whether the reactor believes that this event has happened at a sink of a fan-out:
+        /// that it is writable, or (`ERROR`) that its reader has closed.
+        ///
+        /// A fan-out registers a duplicate of each sink, so that only simulated ends are asked.
+        ///
+        /// # Errors
+        ///
+        /// The runtime shuts down.
+        fn poll_ready(&self, _: Interest, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
         }
     }
 }

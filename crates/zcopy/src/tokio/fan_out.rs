@@ -11,16 +11,17 @@ use super::end::AsyncEnd;
 use super::pool;
 use super::ready::ready;
 use super::session::take_noted_steps;
-use super::timer::RuntimeTimer;
+use super::timer::{RuntimeTimer, Timer};
 use super::waiter::Waiter;
 use super::watched::Watched;
 use crate::call_error::CallError;
 use crate::error::Result;
 use crate::fan_out::FanOut;
 use crate::report::{Ended, Report};
-use crate::session::{Interest, Place, Progressed, Session, Sinks};
+use crate::session::{Interest, Place, Progressed, Session, Shared, Sinks, Steps};
 use crate::side::Side;
-use crate::sys::Linux;
+use crate::sys::{Kernel, Linux};
+use crate::wait::Event;
 
 impl<Source: AsyncEnd> Session<'static, Source, Sinks<'static>> {
     /// Takes steps until the fan-out ends, and lets tokio wait between them. It is cancel-safe, as
@@ -72,9 +73,17 @@ impl<Source: AsyncEnd> Session<'static, Source, Sinks<'static>> {
         };
         let (source, _) = ends.ends();
         let sink_fds: Vec<_> = ends.sink_fds().collect();
-        let watched = WatchedEnds::new((source, ends.source_fd()), &sink_fds);
+        let watched = WatchedEnds::new(Linux, (source, ends.source_fd()), &sink_fds);
         let needs_disk = place.needs_disk();
-        let ended = drive(place, watched, needs_disk).await;
+        let ended = match place {
+            Place::Here(steps) if !needs_disk => {
+                drive_several(steps, watched, RuntimeTimer::default()).await
+            }
+            place => match pool::share(place) {
+                Ok(shared) => drive_in_pool(shared, watched).await,
+                Err(error) => Err(error),
+            },
+        };
         ended.map_err(|error| self.fail(error))
     }
 }
@@ -129,46 +138,32 @@ impl<Source: AsyncEnd> FanOut<'static, Source> {
 }
 
 /// The source and the sinks that a task waits for.
-struct WatchedEnds<'e, Source> {
-    source: Watched<'e, Linux, Source>,
-    sinks: Vec<WatchedSink<'e>>,
+pub(crate) struct WatchedEnds<'e, K, Source, Sink> {
+    source: Watched<'e, K, Source>,
+    sinks: Vec<WatchedSink<'e, K, Sink>>,
 }
 
-struct WatchedSink<'e> {
-    watched: Watched<'e, Linux, BorrowedFd<'e>>,
+struct WatchedSink<'e, K, Sink> {
+    watched: Watched<'e, K, Sink>,
     /// The event that the next step waits for.
-    awaited: Option<SinkEvent>,
+    awaited: Option<Event>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum SinkEvent {
-    Writable,
-    /// Its reader closes.
-    Broken,
-}
-
-async fn drive<Source: AsyncEnd>(
-    place: &mut Place<'static>,
-    mut ends: WatchedEnds<'_, Source>,
-    needs_disk: bool,
+/// Drives a fan-out whose steps wait for no disk.
+pub(crate) async fn drive_several<K: Kernel, Source: AsyncEnd, Sink: AsyncEnd>(
+    steps: &mut Steps<'_, K>,
+    mut ends: WatchedEnds<'_, K, Source, Sink>,
+    timer: impl Timer,
 ) -> Result<Ended> {
-    if needs_disk {
-        pool::share(place)?;
-    }
-    let mut waiter = Waiter::new(place.stop(), RuntimeTimer::default());
+    let mut waiter = Waiter::new(steps.stop(), timer);
     loop {
-        let progressed = match place {
-            Place::Here(steps) => take_noted_steps(steps, &mut waiter.turn)?,
-            Place::Shared(shared) => pool::visit(shared).await?,
-        };
-        match progressed {
+        match take_noted_steps(steps, &mut waiter.turn)? {
             Progressed::Moved(_) => waiter.note_moved(),
             Progressed::Ended(ended) => return Ok(ended),
             Progressed::Blocked(interest) => {
-                ends.note_blocked(place, interest);
-                let ready = ends.ready(interest);
-                let stale = waiter.wait(ready, interest.timeout).await;
-                if stale.map_err(|error| place.fail(error))? {
+                ends.note_blocked(interest, |index| steps.awaited_event(index));
+                let stale = waiter.wait(ends.ready(interest), interest.timeout).await;
+                if stale.map_err(|error| steps.fail(error.into()))? {
                     ends.unregister_stale();
                 }
             }
@@ -177,31 +172,57 @@ async fn drive<Source: AsyncEnd>(
     }
 }
 
-impl<'e, Source: AsyncEnd> WatchedEnds<'e, Source> {
-    fn new((source, source_fd): (&'e Source, BorrowedFd<'e>), sinks: &'e [BorrowedFd<'e>]) -> Self {
-        let watched = |fd: &'e BorrowedFd<'e>| WatchedSink {
-            watched: Watched::new(Linux, fd, *fd, Side::Sink, Events::WRITABLE),
+/// Drives a fan-out whose steps may wait for a disk.
+async fn drive_in_pool<Source: AsyncEnd, Sink: AsyncEnd>(
+    shared: &Shared<'static>,
+    mut ends: WatchedEnds<'_, Linux, Source, Sink>,
+) -> Result<Ended> {
+    let mut waiter = Waiter::new(shared.stop(), RuntimeTimer::default());
+    loop {
+        match pool::visit(shared).await? {
+            Progressed::Moved(_) => waiter.note_moved(),
+            Progressed::Ended(ended) => return Ok(ended),
+            Progressed::Blocked(interest) => {
+                ends.note_blocked(interest, |index| shared.awaited_event(index));
+                let stale = waiter.wait(ends.ready(interest), interest.timeout).await;
+                if stale.map_err(|error| shared.fail(error.into()))? {
+                    ends.unregister_stale();
+                }
+            }
+        }
+    }
+}
+
+impl<'e, K: Kernel + Copy, Source: AsyncEnd, Sink: AsyncEnd> WatchedEnds<'e, K, Source, Sink> {
+    pub(crate) fn new(
+        kernel: K,
+        (source, source_fd): (&'e Source, BorrowedFd<'e>),
+        sinks: &'e [Sink],
+    ) -> Self {
+        let watched = |sink: &'e Sink| WatchedSink {
+            watched: Watched::new(kernel, sink, sink.as_fd(), Side::Sink, Events::WRITABLE),
             awaited: None,
         };
         Self {
-            source: Watched::new(Linux, source, source_fd, Side::Source, Events::READABLE),
+            source: Watched::new(kernel, source, source_fd, Side::Source, Events::READABLE),
             sinks: sinks.iter().map(watched).collect(),
         }
     }
+}
 
-    /// Notes which sinks a step is blocked on. Lets the reactor forget that these ends are ready,
-    /// unless a poll finds them so: a step does not tell which call has found which end not ready.
-    fn note_blocked(&mut self, place: &Place<'static>, interest: Interest) {
+impl<K: Kernel, Source: AsyncEnd, Sink: AsyncEnd> WatchedEnds<'_, K, Source, Sink> {
+    /// Notes the event that the step awaits at each sink. Lets the reactor forget that ends are
+    /// ready that a step is blocked on, unless a poll finds them so: a step does not tell which
+    /// call has found which end not ready.
+    fn note_blocked(&mut self, interest: Interest, awaited_event: impl Fn(usize) -> Option<Event>) {
         if interest.source {
             self.source.forget_unless_ready(Events::READABLE);
         }
         for (index, sink) in self.sinks.iter_mut().enumerate() {
-            sink.awaited = if interest.sink && place.is_blocked_on(index) {
+            sink.awaited = awaited_event(index);
+            if sink.awaited == Some(Event::Ready) {
                 sink.watched.forget_unless_ready(Events::WRITABLE);
-                Some(SinkEvent::Writable)
-            } else {
-                place.is_watching(index).then_some(SinkEvent::Broken)
-            };
+            }
         }
     }
 
@@ -234,12 +255,9 @@ impl<'e, Source: AsyncEnd> WatchedEnds<'e, Source> {
                 return Poll::Ready(ready);
             }
             for sink in &self.sinks {
-                let polled = match sink.awaited {
-                    Some(SinkEvent::Writable) => sink.watched.poll_writable(context),
-                    Some(SinkEvent::Broken) => sink.watched.poll_broken(context),
-                    None => Poll::Pending,
-                };
-                if polled.is_ready() {
+                if let Some(event) = sink.awaited
+                    && let polled @ Poll::Ready(_) = sink.watched.poll_event(event, context)
+                {
                     return polled;
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use ::tokio::io::Interest;
@@ -13,6 +13,7 @@ use crate::call_error::CallError;
 use crate::session::{Belief, Ends, Interest as Awaited};
 use crate::side::Side;
 use crate::sys::{Errno, Kernel, PollFd, PollFlags};
+use crate::wait::Event;
 
 /// An end that a task waits for.
 pub(super) struct Watched<'e, K, End> {
@@ -186,56 +187,35 @@ impl<'e, K: Kernel, End: AsyncEnd> Watched<'e, K, End> {
         polled.is_err() || !fds[0].revents().is_empty()
     }
 
+    /// Polls whether the reactor believes that this event has happened at the end, a sink.
+    ///
+    /// # Errors
+    ///
+    /// As [`ready`](Self::ready).
+    pub(super) fn poll_event(
+        &self,
+        event: Event,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), CallError>> {
+        let polled = match (&self.registration, event) {
+            (Registration::Own, Event::Ready) => self.end.poll_ready(Interest::WRITABLE, context),
+            (Registration::Own, Event::Broken) => self.end.poll_ready(Interest::ERROR, context),
+            (Registration::Duplicate(registered), Event::Ready) => {
+                registered.poll_write_ready(context).map_ok(drop)
+            }
+            (Registration::Duplicate(registered), Event::Broken) => {
+                poll_broken(registered, context)
+            }
+            (_, Event::Ready) => Poll::Ready(Ok(())),
+            // A file that epoll refuses has no reader.
+            (_, Event::Broken) => Poll::Pending,
+        };
+        polled.map_err(|error| self.failed("epoll_wait", &error))
+    }
+
     fn failed(&self, call: &'static str, error: &io::Error) -> CallError {
         let errno = Errno::from_io_error(error).unwrap_or(Errno::CANCELED);
         CallError::new(call, self.side, errno)
-    }
-}
-
-impl<K: Kernel> Watched<'_, K, BorrowedFd<'_>> {
-    /// Polls whether the reactor believes that the end is writable.
-    ///
-    /// # Errors
-    ///
-    /// As [`ready`](Self::ready).
-    pub(super) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        let polled = match &self.registration {
-            Registration::Duplicate(registered) => registered.poll_write_ready(context),
-            Registration::Missing | Registration::Refused => return Poll::Ready(Ok(())),
-            Registration::Own => unreachable!("a borrowed descriptor is not registered"),
-        };
-        polled.map(|ready| {
-            ready
-                .map(drop)
-                .map_err(|error| self.failed("epoll_wait", &error))
-        })
-    }
-
-    /// Polls whether the reactor believes that the reader has closed.
-    ///
-    /// # Errors
-    ///
-    /// As [`ready`](Self::ready).
-    pub(super) fn poll_broken(&self, context: &mut Context<'_>) -> Poll<Result<(), CallError>> {
-        let Registration::Duplicate(registered) = &self.registration else {
-            // A file that epoll refuses has no reader.
-            return Poll::Pending;
-        };
-        loop {
-            match registered.poll_write_ready(context) {
-                Poll::Ready(Ok(mut guard)) if guard.ready().is_write_closed() => {
-                    guard.retain_ready();
-                    return Poll::Ready(Ok(()));
-                }
-                // A writable end is not waited for. It is forgotten, so that the poll registers the
-                // task. A step that finds the end full makes it tell again when it has room.
-                Poll::Ready(Ok(mut guard)) => guard.clear_ready(),
-                Poll::Ready(Err(error)) => {
-                    return Poll::Ready(Err(self.failed("epoll_wait", &error)));
-                }
-                Poll::Pending => return Poll::Pending,
-            }
-        }
     }
 }
 
@@ -250,6 +230,20 @@ impl<'e, K: Kernel + Copy, Source: AsyncEnd> Watched<'e, K, Source> {
         let source = Self::new(kernel, source, source_fd, Side::Source, Interest::READABLE);
         let sink = Watched::new(kernel, sink, sink_fd, Side::Sink, Interest::WRITABLE);
         (source, sink)
+    }
+}
+
+/// Polls whether the reactor believes that the reader has closed.
+fn poll_broken(registered: &AsyncFd<OwnedFd>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    loop {
+        let mut guard = ready!(registered.poll_write_ready(context))?;
+        if guard.ready().is_write_closed() {
+            guard.retain_ready();
+            return Poll::Ready(Ok(()));
+        }
+        // A writable end is not waited for. It is forgotten, so that the poll registers the task. A
+        // step that finds the end full makes it tell again when it has room.
+        guard.clear_ready();
     }
 }
 

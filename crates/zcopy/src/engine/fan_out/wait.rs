@@ -14,7 +14,7 @@ use crate::pipe;
 use crate::report::Ended;
 use crate::side::Side;
 use crate::sys::{Blocking, Errno, Kernel, PollFd, PollFlags};
-use crate::wait::{Awaited, Interest, PollState, Readiness, Until, Wait};
+use crate::wait::{Awaited, Event, PollState, Readiness, Until, Wait};
 
 /// How often to look for a closed reader of a socket that cannot be polled continuously.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -130,8 +130,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let mut is_ready = false;
         for entry in 0..self.context.awaited.len() {
             let awaited = self.context.awaited[entry];
-            match (awaited.interest, awaited.state) {
-                (Interest::Ready, PollState::Polled(_)) => is_ready = true,
+            match (awaited.event, awaited.state) {
+                (Event::Ready, PollState::Polled(_)) => is_ready = true,
                 (_, PollState::TimedOut) if awaited.side == Side::Source => {
                     return Err(timed_out(Side::Source).into());
                 }
@@ -156,7 +156,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let sinks = &self.sinks;
         self.context.awaited.retain(|awaited| {
             let is_live = awaited.side == Side::Source || sinks[awaited.index].is_live();
-            awaited.interest == Interest::Ready && awaited.is_pending() && is_live
+            awaited.event == Event::Ready && awaited.is_pending() && is_live
         });
         !self.context.awaited.is_empty()
     }
@@ -168,8 +168,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
         for entry in 0..self.context.awaited.len() {
             let awaited = self.context.awaited[entry];
-            if let (Interest::Broken, PollState::Polled(found)) = (awaited.interest, awaited.state)
-            {
+            if let (Event::Broken, PollState::Polled(found)) = (awaited.event, awaited.state) {
                 self.check_reader(awaited.index, found)?;
             }
         }
