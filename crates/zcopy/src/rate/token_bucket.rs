@@ -382,8 +382,9 @@ mod tests {
     fn a_transfer_that_has_asked_for_nothing_lately_makes_no_share_smaller() {
         let mut bucket = TokenBucket::new(1000, Duration::ZERO);
         let mut held: [Held; 2] = Default::default();
-        held.iter_mut()
-            .for_each(|held| bucket.enter(held, Duration::ZERO));
+        for held in &mut held {
+            bucket.enter(held, Duration::ZERO);
+        }
         let mut take = |now| {
             let taken = bucket.take(&mut held[0], Duration::from_secs(now), u64::MAX, 0, 2);
             bucket.give_back(&mut held[0], 0);
@@ -397,9 +398,9 @@ mod tests {
         let mut bucket = TokenBucket::new(1000, Duration::ZERO);
         let now = Duration::from_secs(1);
         let mut held: [Held; 3] = Default::default();
-        held[..2]
-            .iter_mut()
-            .for_each(|held| bucket.enter(held, now));
+        for held in &mut held[..2] {
+            bucket.enter(held, now);
+        }
         let taken = held
             .each_mut()
             .map(|held| bucket.take(held, now, u64::MAX, 0, 2).ok());
