@@ -112,11 +112,11 @@ mod settings;
 pub struct FanOut<'a, Source = BorrowedFd<'a>> {
     source: Source,
     sinks: Sinks<'a>,
-    rest: Rest<'a>,
+    settings: Settings<'a>,
 }
 
 /// The options and callbacks of a fan-out, without its ends.
-struct Rest<'a> {
+struct Settings<'a> {
     policy: SinkPolicy<'a>,
     options: Options,
     callbacks: Callbacks<'a>,
@@ -290,19 +290,19 @@ impl<'a, Source: AsFd> FanOut<'a, Source> {
     where
         K: Kernel + Copy + Send + 'a,
     {
-        self.rest.options.stepped = true;
+        self.settings.options.stepped = true;
         let (mut from, mut to, plan) = self.prepare(&kernel)?;
         let Self {
             source,
             sinks,
-            rest,
+            settings,
         } = self;
         let infos = (&mut from, &mut to[..]);
-        let ends = Ends::of_several(&kernel, source, sinks, infos, &rest.options);
+        let ends = Ends::of_several(&kernel, source, sinks, infos, &settings.options);
         Ok(WithOwners::new(ends, |ends, lender| {
             let source = lender.lend(ends.source_fd());
             let sinks = ends.sink_fds().map(|fd| lender.lend(fd)).zip(to);
-            Steps::new(rest.engine(kernel, (source, from), sinks, &plan))
+            Steps::new(settings.engine(kernel, (source, from), sinks, &plan))
         }))
     }
 
@@ -313,12 +313,12 @@ impl<'a, Source: AsFd> FanOut<'a, Source> {
         let Self {
             source,
             sinks,
-            rest,
+            settings,
         } = self;
         let infos = (&mut from, &mut to[..]);
-        let ends = Ends::of_several(&kernel, source, sinks, infos, &rest.options);
+        let ends = Ends::of_several(&kernel, source, sinks, infos, &settings.options);
         let sinks = ends.sink_fds().zip(to);
-        let mut engine = rest.engine(kernel, (ends.source_fd(), from), sinks, &plan);
+        let mut engine = settings.engine(kernel, (ends.source_fd(), from), sinks, &plan);
         engine.context().started = started;
         drive::run(&mut engine)
     }
@@ -326,14 +326,14 @@ impl<'a, Source: AsFd> FanOut<'a, Source> {
     /// Classifies all descriptors, checks the input, and plans. Moves no byte.
     fn prepare<K: Kernel>(&self, kernel: &K) -> Result<(FdInfo, Vec<FdInfo>, Plan)> {
         let sinks: Vec<_> = self.sinks.iter().collect();
-        classify::prepare_several(kernel, self.source.as_fd(), &sinks, &self.rest.options)
-            .map_err(|unprepared| unprepared.into_error(sinks.len(), &self.rest.prefix))
+        classify::prepare_several(kernel, self.source.as_fd(), &sinks, &self.settings.options)
+            .map_err(|unprepared| unprepared.into_error(sinks.len(), &self.settings.prefix))
     }
 
     /// Replaces all options at once.
     #[cfg(test)]
     pub(crate) fn with_options(mut self, options: Options) -> Self {
-        self.rest.options = options;
+        self.settings.options = options;
         self
     }
 }
@@ -349,7 +349,7 @@ impl<'a, Source> FanOut<'a, Source> {
         Self {
             source,
             sinks: Sinks::new(first_sink),
-            rest: Rest {
+            settings: Settings {
                 policy: SinkPolicy::Always(OnSinkError::default()),
                 options,
                 callbacks,
@@ -367,14 +367,14 @@ impl<'a, Source> FanOut<'a, Source> {
         stop: Option<Stop>,
         prefix: Vec<u8>,
     ) -> Self {
-        self.rest.rate_limiter = rate_limiter;
-        self.rest.stop = stop;
-        self.rest.prefix = prefix;
+        self.settings.rate_limiter = rate_limiter;
+        self.settings.stop = stop;
+        self.settings.prefix = prefix;
         self
     }
 }
 
-impl<'a> Rest<'a> {
+impl<'a> Settings<'a> {
     /// Returns the engine for these descriptors, which have been classified.
     fn engine<K: Kernel>(
         self,
@@ -402,7 +402,7 @@ impl<Source: AsFd> std::fmt::Debug for FanOut<'_, Source> {
         f.debug_struct("FanOut")
             .field("source", &self.source.as_fd())
             .field("sinks", &self.sinks)
-            .field("options", &self.rest.options)
+            .field("options", &self.settings.options)
             .finish_non_exhaustive()
     }
 }

@@ -3,15 +3,12 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::classify;
-use crate::engine::Callbacks;
 use crate::error::{Result, RunError};
-use crate::fast_path::SeriesState;
+#[cfg(test)]
 use crate::options::Options;
 use crate::plan::Plan;
-use crate::rate::RateLimiter;
 use crate::report::Report;
 use crate::session::Session;
-use crate::stop::Stop;
 use crate::strategy::Strategy;
 use crate::sys::Linux;
 
@@ -27,10 +24,13 @@ mod prefix;
 mod records;
 mod run;
 mod series;
+mod settings;
 mod several;
 mod sizes;
 mod skip;
 mod watching;
+
+use settings::Settings;
 
 pub use prefix::copy_buffered;
 pub use series::Series;
@@ -161,14 +161,7 @@ pub use series::Series;
 pub struct Transfer<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
     source: Source,
     sink: Sink,
-    options: Options,
-    callbacks: Callbacks<'a>,
-    rate_limiter: Option<RateLimiter>,
-    record_rate_limiter: Option<RateLimiter>,
-    stop: Option<Stop>,
-    /// The bytes that precede those of the source.
-    prefix: Vec<u8>,
-    series_state: Option<&'a SeriesState>,
+    settings: Settings<'a>,
 }
 
 impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
@@ -204,13 +197,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
         Self {
             source,
             sink,
-            options: Options::default(),
-            callbacks: Callbacks::default(),
-            rate_limiter: None,
-            record_rate_limiter: None,
-            stop: None,
-            prefix: Vec::new(),
-            series_state: None,
+            settings: Settings::default(),
         }
     }
 
@@ -255,7 +242,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
-        self.options.limit = bytes.into();
+        self.settings.options.limit = bytes.into();
         self
     }
 
@@ -304,7 +291,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn stable(mut self, stable: bool) -> Self {
-        self.options.stable = stable;
+        self.settings.options.stable = stable;
         self
     }
 
@@ -335,7 +322,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.options.strategy = Some(strategy);
+        self.settings.options.strategy = Some(strategy);
         self
     }
 
@@ -366,7 +353,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
             &Linux,
             self.source.as_fd(),
             self.sink.as_fd(),
-            &self.options,
+            &self.settings.options,
         );
         let (_, _, plan) = prepared.map_err(RunError::before_anything_moved)?;
         Ok(plan)
@@ -477,7 +464,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// Replaces all options at once.
     #[cfg(test)]
     pub(crate) fn with_options(mut self, options: Options) -> Self {
-        self.options = options;
+        self.settings.options = options;
         self
     }
 }
@@ -494,7 +481,7 @@ impl<Source: AsFd, Sink: AsFd> std::fmt::Debug for Transfer<'_, Source, Sink> {
         f.debug_struct("Transfer")
             .field("source", &self.source.as_fd())
             .field("sink", &self.sink.as_fd())
-            .field("options", &self.options)
+            .field("options", &self.settings.options)
             .finish_non_exhaustive()
     }
 }

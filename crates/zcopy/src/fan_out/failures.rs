@@ -32,7 +32,7 @@ impl<'a, Source> FanOut<'a, Source> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn on_sink_error(mut self, decision: OnSinkError) -> Self {
-        self.rest.policy = SinkPolicy::Always(decision);
+        self.settings.policy = SinkPolicy::Always(decision);
         self
     }
 
@@ -74,7 +74,7 @@ impl<'a, Source> FanOut<'a, Source> {
         mut self,
         decide: impl FnMut(&SinkReport) -> OnSinkError + Send + 'a,
     ) -> Self {
-        self.rest.policy = SinkPolicy::Ask(Box::new(decide));
+        self.settings.policy = SinkPolicy::Ask(Box::new(decide));
         self
     }
 
@@ -106,7 +106,7 @@ impl<'a, Source> FanOut<'a, Source> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn watch_readers(mut self, watch: bool) -> Self {
-        self.rest.options.watch_readers = watch;
+        self.settings.options.watch_readers = watch;
         self
     }
 }

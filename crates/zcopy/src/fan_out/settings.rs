@@ -19,14 +19,14 @@ use crate::{Ended, Report, Transfer};
 impl<Source> FanOut<'_, Source> {
     /// Moves at most `bytes` bytes to each sink [default: no limit]. Like [`Transfer::limit`].
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
-        self.rest.options.limit = bytes.into();
+        self.settings.options.limit = bytes.into();
         self
     }
 
     /// Reads from `bytes` bytes behind the start of the source [default: the cursor], and leaves
     /// the cursor where it is. Like [`Transfer::source_offset`].
     pub fn source_offset(mut self, bytes: u64) -> Self {
-        self.rest.options.source_offset = Some(bytes);
+        self.settings.options.source_offset = Some(bytes);
         self
     }
 
@@ -56,7 +56,7 @@ impl<Source> FanOut<'_, Source> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn sink_offset(mut self, bytes: u64) -> Self {
-        self.rest.options.sink_offset = Some(bytes);
+        self.settings.options.sink_offset = Some(bytes);
         self
     }
 }
@@ -67,7 +67,7 @@ impl<Source> FanOut<'_, Source> {
     /// moved [default: false]. Like [`Transfer::stable`]: sinks that would share such pages are
     /// written to.
     pub fn stable(mut self, stable: bool) -> Self {
-        self.rest.options.stable = stable;
+        self.settings.options.stable = stable;
         self
     }
 
@@ -96,14 +96,14 @@ impl<Source> FanOut<'_, Source> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.rest.options.strategy = Some(strategy);
+        self.settings.options.strategy = Some(strategy);
         self
     }
 
     /// Decides how the source and the sinks use the page cache [default: [`Cache::Keep`]]. Like
     /// [`Transfer::cache`].
     pub fn cache(mut self, cache: Cache) -> Self {
-        self.rest.options.cache = cache;
+        self.settings.options.cache = cache;
         self
     }
 
@@ -111,7 +111,7 @@ impl<Source> FanOut<'_, Source> {
     /// [default: [`SyncData::Never`]]. Like [`Transfer::sync_data`], for each sink. A disk that
     /// fails is the [failure of its sink](Self::on_sink_error).
     pub fn sync_data(mut self, when: SyncData) -> Self {
-        self.rest.options.sync_data = when;
+        self.settings.options.sync_data = when;
         self
     }
 }
@@ -121,21 +121,21 @@ impl<Source> FanOut<'_, Source> {
     /// Allows the fan-out to enlarge the caller's own pipes, source and sinks [default: true]. Like
     /// [`Transfer::grow_pipes`]. [`Report::grown_sink`] returns the new size of the first sink.
     pub fn grow_pipes(mut self, grow: bool) -> Self {
-        self.rest.options.grow_pipes = grow;
+        self.settings.options.grow_pipes = grow;
         self
     }
 
     /// Sets the size in bytes to which the caller's own pipes are enlarged [default: 1 MiB; at most
     /// 1 GiB]. Like [`Transfer::pipe_size`].
     pub fn pipe_size(mut self, bytes: usize) -> Self {
-        self.rest.options.pipe_size = bytes.min(buffer::LARGEST);
+        self.settings.options.pipe_size = bytes.min(buffer::LARGEST);
         self
     }
 
     /// Sets the size in bytes of the buffer [default: 256 KiB] and of each private pipe
     /// [default: 1 MiB]. Like [`Transfer::buffer_size`].
     pub fn buffer_size(mut self, bytes: usize) -> Self {
-        self.rest.options.buffer_size = Some(buffer::whole_pages(bytes));
+        self.settings.options.buffer_size = Some(buffer::whole_pages(bytes));
         self
     }
 }
@@ -147,8 +147,8 @@ impl<Source> FanOut<'_, Source> {
     /// many sinks receive it.
     pub fn rate_limit(mut self, limit: impl Into<RateLimiter>) -> Self {
         let rate_limiter = limit.into();
-        self.rest.options.rate_limit = NonZeroU64::new(rate_limiter.rate());
-        self.rest.rate_limiter = Some(rate_limiter);
+        self.settings.options.rate_limit = NonZeroU64::new(rate_limiter.rate());
+        self.settings.rate_limiter = Some(rate_limiter);
         self
     }
 
@@ -177,22 +177,22 @@ impl<Source> FanOut<'_, Source> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.rest.options.idle_timeout = Some(timeout);
+        self.settings.options.idle_timeout = Some(timeout);
         self
     }
 
     /// Ends the fan-out with [`Ended::TimedOut`] at this time, whatever it has moved [default: no
     /// deadline]. Like [`Transfer::deadline`].
     pub fn deadline(mut self, deadline: Instant) -> Self {
-        self.rest.options.deadline = Some(deadline);
+        self.settings.options.deadline = Some(deadline);
         self
     }
 
     /// Lets `stop` end the fan-out, from any thread, with [`Ended::Stopped`] [default: only an
     /// observer can]. Like [`Transfer::stop_with`].
     pub fn stop_with(mut self, stop: &Stop) -> Self {
-        self.rest.options.stoppable = true;
-        self.rest.stop = Some(stop.clone());
+        self.settings.options.stoppable = true;
+        self.settings.stop = Some(stop.clone());
         self
     }
 }
@@ -202,7 +202,7 @@ impl<'a, Source> FanOut<'a, Source> {
     /// Calls the [observer](Self::observe) at least once every `tick`, also while the fan-out waits
     /// [default: only after steps; at least 1 ms]. Like [`Transfer::tick`].
     pub fn tick(mut self, tick: Duration) -> Self {
-        self.rest.options.tick = Some(tick.max(Duration::from_millis(1)));
+        self.settings.options.tick = Some(tick.max(Duration::from_millis(1)));
         self
     }
 
@@ -234,8 +234,8 @@ impl<'a, Source> FanOut<'a, Source> {
         mut self,
         observer: impl FnMut(&Progress) -> ControlFlow<()> + Send + 'a,
     ) -> Self {
-        self.rest.options.observed = true;
-        self.rest.callbacks.observer = Some(Box::new(observer));
+        self.settings.options.observed = true;
+        self.settings.callbacks.observer = Some(Box::new(observer));
         self
     }
 
@@ -263,8 +263,8 @@ impl<'a, Source> FanOut<'a, Source> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn inspect(mut self, inspect: impl FnMut(&[u8]) + Send + 'a) -> Self {
-        self.rest.options.inspected = true;
-        self.rest.callbacks.inspect = Some(Box::new(inspect));
+        self.settings.options.inspected = true;
+        self.settings.callbacks.inspect = Some(Box::new(inspect));
         self
     }
 
@@ -272,7 +272,7 @@ impl<'a, Source> FanOut<'a, Source> {
     /// [`Transfer::records`]: [`Report::records`] is the number of delimiters that all sinks have
     /// accepted. Only [`Strategy::Buffered`] remains.
     pub fn records(mut self, delimiter: u8) -> Self {
-        self.rest.options.records.delimiter = Some(delimiter);
+        self.settings.options.records.delimiter = Some(delimiter);
         self
     }
 }

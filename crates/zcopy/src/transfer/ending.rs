@@ -44,7 +44,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn idle_timeout(mut self, timeout: Duration) -> Self {
-        self.options.idle_timeout = Some(timeout);
+        self.settings.options.idle_timeout = Some(timeout);
         self
     }
 
@@ -70,7 +70,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn deadline(mut self, deadline: Instant) -> Self {
-        self.options.deadline = Some(deadline);
+        self.settings.options.deadline = Some(deadline);
         self
     }
 
@@ -102,8 +102,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn stop_with(mut self, stop: &Stop) -> Self {
-        self.options.stoppable = true;
-        self.stop = Some(stop.clone());
+        self.settings.options.stoppable = true;
+        self.settings.stop = Some(stop.clone());
         self
     }
 }

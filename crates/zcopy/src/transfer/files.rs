@@ -44,7 +44,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn reflink(mut self, reflink: Reflink) -> Self {
-        self.options.reflink = reflink;
+        self.settings.options.reflink = reflink;
         self
     }
 
@@ -86,7 +86,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn sparse(mut self, sparse: Sparse) -> Self {
-        self.options.sparse = sparse;
+        self.settings.options.sparse = sparse;
         self
     }
 
@@ -116,7 +116,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn cache(mut self, cache: Cache) -> Self {
-        self.options.cache = cache;
+        self.settings.options.cache = cache;
         self
     }
 
@@ -159,7 +159,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # References
     /// - [fdatasync(2)](https://man7.org/linux/man-pages/man2/fdatasync.2.html)
     pub fn sync_data(mut self, when: SyncData) -> Self {
-        self.options.sync_data = when;
+        self.settings.options.sync_data = when;
         self
     }
 }

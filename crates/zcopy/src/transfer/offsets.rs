@@ -34,7 +34,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn source_offset(mut self, bytes: u64) -> Self {
-        self.options.source_offset = Some(bytes);
+        self.settings.options.source_offset = Some(bytes);
         self
     }
 
@@ -70,7 +70,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn sink_offset(mut self, bytes: u64) -> Self {
-        self.options.sink_offset = Some(bytes);
+        self.settings.options.sink_offset = Some(bytes);
         self
     }
 }

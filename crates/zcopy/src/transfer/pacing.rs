@@ -44,8 +44,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     pub fn rate_limit(mut self, limit: impl Into<RateLimiter>) -> Self {
         let rate_limiter = limit.into();
         // The plan rules out a clone if there is a rate, whatever it is.
-        self.options.rate_limit = NonZeroU64::new(rate_limiter.rate());
-        self.rate_limiter = Some(rate_limiter);
+        self.settings.options.rate_limit = NonZeroU64::new(rate_limiter.rate());
+        self.settings.rate_limiter = Some(rate_limiter);
         self
     }
 }

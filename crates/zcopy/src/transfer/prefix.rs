@@ -44,8 +44,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn prefix(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.prefix = bytes.into();
-        self.options.has_prefix = !self.prefix.is_empty();
+        self.settings.prefix = bytes.into();
+        self.settings.options.has_prefix = !self.settings.prefix.is_empty();
         self
     }
 }

@@ -37,7 +37,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn records(mut self, delimiter: u8) -> Self {
-        self.options.records.delimiter = Some(delimiter);
+        self.settings.options.records.delimiter = Some(delimiter);
         self
     }
 
@@ -77,7 +77,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn record_limit(mut self, n: u64) -> Self {
-        self.options.records.limit = Some(n);
+        self.settings.options.records.limit = Some(n);
         self
     }
 
@@ -118,8 +118,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// ```
     pub fn record_rate_limit(mut self, limit: impl Into<RateLimiter>) -> Self {
         let rate_limiter = limit.into();
-        self.options.records.rate = NonZeroU64::new(rate_limiter.rate());
-        self.record_rate_limiter = Some(rate_limiter);
+        self.settings.options.records.rate = NonZeroU64::new(rate_limiter.rate());
+        self.settings.record_rate_limiter = Some(rate_limiter);
         self
     }
 }

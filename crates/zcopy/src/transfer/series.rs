@@ -67,7 +67,7 @@ impl<'fd> Series<'fd> {
     /// options of a [`Transfer`], and moves nothing until [`run`](Transfer::run).
     pub fn transfer<Source: AsFd>(&self, source: Source) -> Transfer<'_, Source> {
         let mut transfer = Transfer::new(source, self.sink);
-        transfer.series_state = Some(&self.series_state);
+        transfer.settings.series_state = Some(&self.series_state);
         transfer
     }
 }

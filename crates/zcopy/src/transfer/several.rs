@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 
 use super::Transfer;
+use super::settings::Settings;
 use crate::fan_out::FanOut;
 
 #[cfg(doc)]
@@ -65,6 +66,9 @@ impl<'a, Source, Sink: AsFd + Send + 'a> From<Transfer<'a, Source, Sink>> for Fa
         let Transfer {
             source,
             sink,
+            settings,
+        } = transfer;
+        let Settings {
             options,
             callbacks,
             rate_limiter,
@@ -74,7 +78,7 @@ impl<'a, Source, Sink: AsFd + Send + 'a> From<Transfer<'a, Source, Sink>> for Fa
             record_rate_limiter: _,
             // It saves calls for small files that one sink receives.
             series_state: _,
-        } = transfer;
+        } = settings;
         FanOut::with_settings(source, sink, options, callbacks).share(rate_limiter, stop, prefix)
     }
 }

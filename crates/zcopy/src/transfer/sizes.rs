@@ -32,7 +32,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn grow_pipes(mut self, grow: bool) -> Self {
-        self.options.grow_pipes = grow;
+        self.settings.options.grow_pipes = grow;
         self
     }
 
@@ -64,7 +64,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn pipe_size(mut self, bytes: usize) -> Self {
-        self.options.pipe_size = bytes.min(LARGEST);
+        self.settings.options.pipe_size = bytes.min(LARGEST);
         self
     }
 
@@ -106,7 +106,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn buffer_size(mut self, bytes: usize) -> Self {
-        self.options.buffer_size = Some(buffer::whole_pages(bytes));
+        self.settings.options.buffer_size = Some(buffer::whole_pages(bytes));
         self
     }
 }

@@ -72,7 +72,7 @@ impl<'a, Source, Sink> Transfer<'a, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn skip_errors(mut self, skip: SkipErrors) -> Self {
-        self.options.skip_errors = skip;
+        self.settings.options.skip_errors = skip;
         self
     }
 
@@ -104,7 +104,7 @@ impl<'a, Source, Sink> Transfer<'a, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn on_skip(mut self, on_skip: impl FnMut(&BadRange) + Send + 'a) -> Self {
-        self.callbacks.on_skip = Some(Box::new(on_skip));
+        self.settings.callbacks.on_skip = Some(Box::new(on_skip));
         self
     }
 }

@@ -59,7 +59,7 @@ impl<'a, Source, Sink> Transfer<'a, Source, Sink> {
     /// after each poll. Such a write still sleeps if the terminal is stopped between the poll and
     /// the write, or if it has less room, as a serial line may.
     pub fn tick(mut self, tick: Duration) -> Self {
-        self.options.tick = Some(tick.max(Duration::from_millis(1)));
+        self.settings.options.tick = Some(tick.max(Duration::from_millis(1)));
         self
     }
 
@@ -112,8 +112,8 @@ impl<'a, Source, Sink> Transfer<'a, Source, Sink> {
         mut self,
         observer: impl FnMut(&Progress) -> ControlFlow<()> + Send + 'a,
     ) -> Self {
-        self.options.observed = true;
-        self.callbacks.observer = Some(Box::new(observer));
+        self.settings.options.observed = true;
+        self.settings.callbacks.observer = Some(Box::new(observer));
         self
     }
 
@@ -155,8 +155,8 @@ impl<'a, Source, Sink> Transfer<'a, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn inspect(mut self, inspect: impl FnMut(&[u8]) + Send + 'a) -> Self {
-        self.options.inspected = true;
-        self.callbacks.inspect = Some(Box::new(inspect));
+        self.settings.options.inspected = true;
+        self.settings.callbacks.inspect = Some(Box::new(inspect));
         self
     }
 }
