@@ -107,7 +107,11 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
                 let drop_window = DropWindow::new(&sink, options.cache);
                 // The sink is served from the backlog, so its clone of the source is never read.
                 let state = CopyState::new(source.clone(), sink).with_sizes(&options);
-                SinkState::new(state, plan.strategy(), drop_window)
+                let mut sink_state = SinkState::new(state, plan.strategy(), drop_window);
+                if options.watch_readers {
+                    sink_state.watch(&kernel);
+                }
+                sink_state
             })
             .collect();
         let total = plan::remaining(&from, &options);

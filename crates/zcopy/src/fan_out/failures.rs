@@ -85,7 +85,8 @@ impl<'a, Source> FanOut<'a, Source> {
     /// although its source sends nothing. The error is `EPIPE`; no signal is raised while the
     /// fan-out waits. It costs a `poll(2)` before most calls.
     ///
-    /// A TCP socket whose peer has closed does not count as failed until the peer answers with a
+    /// Readers of datagram sockets are not watched: such a socket does not poll as broken. A TCP
+    /// socket whose peer has closed does not count as failed until the peer answers with a
     /// reset. Nor does a socket whose error queue holds unread completions of `MSG_ZEROCOPY`,
     /// although it polls as if it were broken; such a socket is checked ten times per second.
     ///

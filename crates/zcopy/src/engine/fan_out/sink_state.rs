@@ -12,7 +12,7 @@ use crate::report::SinkReport;
 use crate::side::Side;
 use crate::step::{self, Step, buffered, splice_pipe};
 use crate::strategy::Strategy;
-use crate::sys::{Blocking, Kernel};
+use crate::sys::{Blocking, Kernel, SocketType};
 
 /// One of several sinks.
 ///
@@ -48,6 +48,8 @@ pub(crate) struct SinkState<'a> {
     /// Whether its socket polls as broken although it is not: completions of `MSG_ZEROCOPY` of
     /// another process wait in its error queue.
     pub(crate) has_completions: bool,
+    /// Whether the fan-out ends it when its reader closes.
+    pub(crate) is_watched: bool,
     pub(crate) drop_window: Option<DropWindow>,
 }
 
@@ -70,8 +72,19 @@ impl<'a> SinkState<'a> {
             blocked: false,
             blocked_since: None,
             has_completions: false,
+            is_watched: false,
             drop_window,
         }
+    }
+
+    /// Lets the fan-out end the sink when its reader closes, if a poll tells of that.
+    pub(crate) fn watch<K: Kernel>(&mut self, kernel: &K) {
+        let sink = &self.state.sink;
+        self.is_watched = match sink.info.kind {
+            Kind::Pipe | Kind::Stream => true,
+            Kind::Datagram => kernel.socket_type(sink.fd) == Ok(SocketType::SEQPACKET),
+            _ => false,
+        };
     }
 
     pub(crate) fn is_live(&self) -> bool {

@@ -113,9 +113,6 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     /// Adds the sinks whose readers may close, if the caller watches readers.
     fn watch_readers(&mut self) {
-        if !self.context.options.watch_readers {
-            return;
-        }
         let sinks = self.sinks.iter().enumerate();
         let watched = sinks.filter(|(_, sink)| is_watched(sink) && !sink.has_completions);
         let watched =
@@ -205,6 +202,5 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 }
 
 fn is_watched(sink: &SinkState<'_>) -> bool {
-    let kind = sink.state.sink.info.kind;
-    sink.is_live() && matches!(kind, Kind::Pipe | Kind::Stream)
+    sink.is_live() && sink.is_watched
 }

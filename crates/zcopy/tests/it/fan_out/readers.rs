@@ -15,11 +15,12 @@ use crate::skip::has_program;
 
 #[test]
 fn an_idle_transfer_ends_with_its_last_reader() {
-    for ticks in [false, true] {
+    let socket_types = [SocketType::STREAM, SocketType::SEQPACKET];
+    for (ticks, socket_type) in [false, true].into_iter().zip(socket_types) {
         // Nobody ever writes.
         let (source, _writer) = pipe();
         let (first_reader, first) = pipe();
-        let (second_reader, second) = unix(SocketType::STREAM);
+        let (second_reader, second) = unix(socket_type);
         drop(first_reader);
         let mut gone = Vec::new();
         let mut second_reader = Some(second_reader);
