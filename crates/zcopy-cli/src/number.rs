@@ -141,10 +141,11 @@ fn sound(value: f64) -> f64 {
 #[error("numeric value not understood")]
 pub struct NotASize;
 
-/// A size as options take it: digits, decimals if need be, and one of the suffixes `K`, `M`, `G`, `T`.
+/// Parses a size as options take it: digits, decimals if need be, and a suffix.
 ///
-/// Suffixes are powers of 1024, or of 1000 with `si`, in either case. Of a fraction of a byte
-/// nothing is left, and what is too large for 64 bits is the largest that is not.
+/// `K`, `M`, `G`, `T`, `P` and `E` are powers of 1024, or of 1000 with `si`. `KiB` and so on are
+/// always powers of 1024, and `KB` powers of 1000. Upper and lower case are the same. A size is
+/// rounded down to whole bytes, and one that is too large for 64 bits becomes the largest.
 ///
 /// # Examples
 ///
@@ -153,7 +154,9 @@ pub struct NotASize;
 ///
 /// assert_eq!(parse_size("1.5K", false), Ok(1536));
 /// assert_eq!(parse_size("1.5K", true), Ok(1500));
-/// assert!(parse_size("1KiB", false).is_err());
+/// assert_eq!(parse_size("1.5KiB", true), Ok(1536));
+/// assert_eq!(parse_size("1.5KB", false), Ok(1500));
+/// assert!(parse_size("1KiBs", false).is_err());
 /// ```
 ///
 /// # Errors
@@ -200,22 +203,31 @@ fn digits(text: &str) -> (&str, &str) {
 }
 
 fn suffix(suffix: &str, as_given: &str, si: bool) -> Result<ByteUnit, NotASize> {
-    let (binary, decimal) = match suffix {
+    let mut letters = suffix.chars();
+    let (binary, decimal) = match letters.next().map(|letter| letter.to_ascii_uppercase()) {
         // Blanks are allowed before a suffix, but not at the end.
-        "" if as_given.is_empty() => return Ok(ByteUnit::B),
-        "K" | "k" => (ByteUnit::KiB, ByteUnit::KB),
-        "M" | "m" => (ByteUnit::MiB, ByteUnit::MB),
-        "G" | "g" => (ByteUnit::GiB, ByteUnit::GB),
-        "T" | "t" => (ByteUnit::TiB, ByteUnit::TB),
+        None if as_given.is_empty() => return Ok(ByteUnit::B),
+        Some('B') if letters.as_str().is_empty() => return Ok(ByteUnit::B),
+        Some('K') => (ByteUnit::KiB, ByteUnit::KB),
+        Some('M') => (ByteUnit::MiB, ByteUnit::MB),
+        Some('G') => (ByteUnit::GiB, ByteUnit::GB),
+        Some('T') => (ByteUnit::TiB, ByteUnit::TB),
+        Some('P') => (ByteUnit::PiB, ByteUnit::PB),
+        Some('E') => (ByteUnit::EiB, ByteUnit::EB),
         _ => return Err(NotASize),
     };
-    Ok(if si { decimal } else { binary })
+    match letters.as_str().to_ascii_uppercase().as_str() {
+        "" if si => Ok(decimal),
+        "" | "IB" => Ok(binary),
+        "B" => Ok(decimal),
+        _ => Err(NotASize),
+    }
 }
 
 /// The decimals' share of a unit, in whole bytes.
 fn share(decimals: &str, unit: u64) -> u64 {
-    // The nineteenth decimal of the largest unit, 2^40, is less than a millionth of a byte.
-    let decimals = &decimals[..decimals.len().min(18)];
+    // The 21st decimal of the largest unit, 2^60, is less than a hundredth of a byte.
+    let decimals = &decimals[..decimals.len().min(20)];
     let numerator = decimals.parse::<u128>().unwrap_or(0) * u128::from(unit);
     let size = numerator / 10_u128.pow(decimals.len() as u32);
     // A share is less than the unit.
