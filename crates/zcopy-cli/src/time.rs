@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use jiff::{Span, SpanRound, Unit, Zoned};
+use jiff::tz::TimeZone;
+use jiff::{Span, SpanRound, Timestamp, Unit, Zoned};
 
 /// The longest duration shown: a second less than a million days.
 const LONGEST_S: u64 = 1_000_000 * 86_400 - 1;
@@ -12,6 +13,26 @@ const FURTHEST_S: u64 = 7000 * 365 * 86_400;
 
 /// From here on the date stands before the time of finish.
 const SAME_DAY: Duration = Duration::from_secs(6 * 3600);
+
+/// The rules of a POSIX zone that names daylight saving time and gives no rules, as glibc and musl
+/// have it: those of the United States.
+const DEFAULT_RULES: &str = ",M3.2.0,M11.1.0";
+
+/// Returns the zone of `TZ`, or else of the system. `TZ=CET-1CEST` gets the default rules.
+#[must_use]
+pub fn local_zone() -> TimeZone {
+    TimeZone::try_system().unwrap_or_else(|_| {
+        let given = std::env::var("TZ").unwrap_or_default();
+        let with_rules = TimeZone::posix(&(given + DEFAULT_RULES));
+        with_rules.unwrap_or_else(|_| TimeZone::system())
+    })
+}
+
+/// Returns the time now, in the local zone.
+#[must_use]
+pub fn now() -> Zoned {
+    Timestamp::now().to_zoned(local_zone())
+}
 
 /// A duration: `0:00:03`, `23:59:59`, and from a day on `1:02:03:04`.
 ///
@@ -111,7 +132,7 @@ mod tests {
     fn at(h: i8, m: i8, s: i8) -> Zoned {
         jiff::civil::date(2027, 1, 15)
             .at(h, m, s, 0)
-            .to_zoned(jiff::tz::TimeZone::UTC)
+            .to_zoned(TimeZone::UTC)
             .unwrap()
     }
 
@@ -163,7 +184,7 @@ mod tests {
         assert_eq!(eta(None).len(), eta(Some(Duration::ZERO)).len());
         let end_of_time = jiff::civil::date(9990, 1, 1)
             .at(0, 0, 0, 0)
-            .to_zoned(jiff::tz::TimeZone::UTC)
+            .to_zoned(TimeZone::UTC)
             .unwrap();
         assert_eq!(finish(&end_of_time, Some(Duration::MAX)), "FIN --:--:--");
     }

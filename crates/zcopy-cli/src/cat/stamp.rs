@@ -8,7 +8,7 @@ use jiff::fmt::strtime::{BrokenDownTime, Config, PosixCustom};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-use crate::quote;
+use crate::{quote, time};
 
 /// The format of `--timestamp` alone: `2026-11-21T18:14:38.000271+0100`.
 pub const DEFAULT_FORMAT: &str = "%Y-%m-%dT%H:%M:%S%.6f%z";
@@ -211,7 +211,7 @@ impl Time {
         if self.text.is_empty() {
             let zone = self.zone;
             let rules = self.rules.get_or_insert_with(|| match zone {
-                Zone::Local => TimeZone::system(),
+                Zone::Local => time::local_zone(),
                 Zone::Utc => TimeZone::UTC,
             });
             let time = Zoned::new(time, rules.clone());

@@ -393,7 +393,7 @@ fn format_of(settings: &Settings, stage: &Stage) -> Format {
 /// The clock, if anybody is told the time.
 fn clock(settings: &Settings) -> Clock {
     if settings.formats().any(Format::tells_time) {
-        Zoned::now
+        time::now
     } else {
         Zoned::default
     }

@@ -12,6 +12,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use crate::digest::Algorithm;
+use crate::time;
 
 /// The name of a manifest. It has the time when the manifest was begun, and the algorithm.
 ///
@@ -264,7 +265,7 @@ fn local_time() -> DateTime {
         Some(_) => None,
     };
     let system = system.and_then(|rules| TimeZone::tzif("Local", &rules).ok());
-    let zone = system.unwrap_or_else(TimeZone::system);
+    let zone = system.unwrap_or_else(time::local_zone);
     Timestamp::now().to_zoned(zone).datetime()
 }
 

@@ -4,8 +4,6 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use jiff::Zoned;
-
 use super::files::{Held, Kind};
 use super::name::name;
 use super::target::{Target, targets};
@@ -20,7 +18,7 @@ use crate::pv::settings::{Form, Settings, Size};
 use crate::pv::signals::{self, Event, Signals};
 use crate::pv::status::Status;
 use crate::quote::quoted;
-use crate::{exit, sys};
+use crate::{exit, sys, time};
 
 /// How wide the display is taken for where there is none.
 const USUAL_WIDTH: usize = 80;
@@ -221,7 +219,7 @@ impl<'a> Follower<'a> {
 
     fn look(&mut self, status: &mut Status) -> View {
         let now = self.begin.elapsed().saturating_sub(self.stopped);
-        let mut view = self.watch.look(now, &Zoned::now());
+        let mut view = self.watch.look(now, &time::now());
         for (pid, error) in view.hidden.drain(..) {
             self.say(&format!("pid {pid}: {}", exit::worded(&error)));
             status.add(Status::ACCESS);

@@ -44,6 +44,16 @@ fn the_time_stands_in_front_of_each_line_in_any_format() {
 }
 
 #[test]
+fn a_zone_with_daylight_saving_time_and_no_rules_is_that_of_date() {
+    for zone in ["CET-1CEST", "XYZ5XYD", "XYZ-5", "<+0330>-3:30<+0430>"] {
+        let expected = Command::new("date").arg("+%z").env("TZ", zone).output();
+        let expected = String::from_utf8(expected.unwrap().stdout).unwrap();
+        run(&format!("echo | TZ='{zone}' cat --timestamp=%z"))
+            .succeeds_with(&format!("{} \n", expected.trim()));
+    }
+}
+
+#[test]
 fn without_a_format_the_time_is_told_to_the_microsecond() {
     let outcome = run("TZ=UTC-05:30 cat --timestamp f");
     let text = String::from_utf8(outcome.stdout).unwrap();
