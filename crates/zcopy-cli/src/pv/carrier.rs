@@ -195,7 +195,7 @@ impl<'a> Carrier<'a> {
         match error.side() {
             Side::Sink => {
                 if error.io_error_kind() == io::ErrorKind::BrokenPipe {
-                    self.status.add(Status::TRANSFER);
+                    // Where SIGPIPE is ignored, a reader that leaves is the end, and no failure.
                     self.is_unread = true;
                 } else {
                     self.write_failed(output, &exit::cause(&error));

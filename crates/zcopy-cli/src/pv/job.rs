@@ -122,10 +122,6 @@ fn transfer(mut settings: Settings) -> Status {
         Some(spool) => carrier.carry_through(spool, &settings.inputs, &output),
     };
     let (mut status, is_unread) = (carrier.status(), carrier.is_unread());
-    if is_unread && !dies_of_sigpipe {
-        let cause = exit::worded(&std::io::Error::from_raw_os_error(libc::EPIPE));
-        display.say(format!("{}: write error: {cause}", output.name()));
-    }
     display.finish();
     drop(changes);
     // Of what did not arrive nobody wants the digest.

@@ -49,7 +49,7 @@ fn a_zone_with_daylight_saving_time_and_no_rules_is_that_of_date() {
         let expected = Command::new("date").arg("+%z").env("TZ", zone).output();
         let expected = String::from_utf8(expected.unwrap().stdout).unwrap();
         run(&format!("echo | TZ='{zone}' cat --timestamp=%z"))
-            .succeeds_with(&format!("{} \n", expected.trim()));
+            .succeeds_with(format!("{} \n", expected.trim()));
     }
 }
 

@@ -91,7 +91,7 @@ fn a_reader_that_goes_away_ends_it_as_any_other_program() {
         "trap '' PIPE; pv -i 0.1 -bL 64K /dev/zero | head -c 4096 > /dev/null; echo ${PIPESTATUS[0]}",
     );
     let rows = desk.left();
-    assert_eq!(rows.last().map(String::as_str), Some("16"), "{rows:?}");
+    assert_eq!(rows.last().map(String::as_str), Some("0"), "{rows:?}");
     assert!(!desk.seen().cursor_is_hidden());
 }
 
