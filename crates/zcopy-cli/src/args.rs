@@ -90,9 +90,12 @@ fn parse_from<T: Parser>(
         .filter_map(|arg| arg.get_long().map(str::to_owned))
         .collect();
     command
-        .try_get_matches_from(given)
+        .try_get_matches_from_mut(given)
         .and_then(|matches| Ok((T::from_arg_matches(&matches)?, matches)))
-        .map_err(|error| answer(&error, &long, misuse))
+        .map_err(|error| match error.kind() {
+            ErrorKind::DisplayHelp => finish(print_help(command)),
+            _ => answer(&error, &long, misuse),
+        })
 }
 
 /// Whether options end at the first operand.
@@ -127,19 +130,30 @@ fn divide(
     (options, operands)
 }
 
-/// Answers a command line that asks for nothing else to be done.
+/// Prints the help, wrapped to the width of the terminal, which only this asks for.
+fn print_help(command: Command) -> anyhow::Result<()> {
+    let help = command.term_width(help_width()).render_help();
+    print(help.to_string().as_bytes())
+}
+
+/// How wide help may be: what COLUMNS says, or the terminal, up to 100 columns [default: 80].
+fn help_width() -> usize {
+    let columns = std::env::var("COLUMNS").ok();
+    let columns = columns.and_then(|columns| columns.parse().ok());
+    let terminal = || {
+        let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok()?;
+        Some(usize::from(size.ws_col))
+    };
+    let is_known = |columns: &usize| *columns > 0;
+    let columns = columns.filter(is_known);
+    let columns = columns.or_else(|| terminal().filter(is_known));
+    columns.map_or(80, |columns| columns.min(100))
+}
+
+/// Answers a command line that asks for the version or makes no sense.
 fn answer(error: &clap::Error, long: &[String], misuse: u8) -> ExitCode {
-    if matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
-    ) {
-        return match print(&error.render().to_string()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                exit::complain(&error);
-                ExitCode::FAILURE
-            }
-        };
+    if error.kind() == ErrorKind::DisplayVersion {
+        return finish(print(error.render().to_string().as_bytes()));
     }
     exit::say(&usage_error(error, long));
     exit::refer_to_help();
@@ -216,8 +230,19 @@ fn as_given(argument: &str) -> String {
         .unwrap_or_else(|| argument.to_owned())
 }
 
-fn print(text: &str) -> anyhow::Result<()> {
-    outlet::write_all(rustix::stdio::stdout(), text.as_bytes())
+/// The status to end with when all that was asked for has been printed, or could not be.
+fn finish(printed: anyhow::Result<()>) -> ExitCode {
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            exit::complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(text: &[u8]) -> anyhow::Result<()> {
+    outlet::write_all(rustix::stdio::stdout(), text)
         .map_err(std::io::Error::from)
         .context("write error")
 }
