@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use anyhow::Context as _;
+use clap::ValueHint;
 use zcopy::{FilterTransfer, Series};
 
 use crate::args::Common;
@@ -43,7 +44,7 @@ mod way;
 pub struct Args {
     /// Files to concatenate
     // For the help alone: see `args::parse_beside_operands`.
-    #[arg(value_name = "FILE")]
+    #[arg(id = "files", value_name = "FILE", value_hint = ValueHint::FilePath)]
     _files: Vec<OsString>,
 
     /// Equivalent to -vET
@@ -86,8 +87,8 @@ pub struct Args {
     #[arg(short = 'v', long)]
     show_nonprinting: bool,
 
-    /// Put the time at which it was read in front of each line, in the manner of strftime(3); by default
-    /// %Y-%m-%dT%H:%M:%S%.6f%z
+    /// Put the time at which it was read in front of each line, in the manner of strftime(3)
+    /// [default: %Y-%m-%dT%H:%M:%S%.6f%z]
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = stamp::DEFAULT_FORMAT)]
     timestamp: Option<OsString>,
 
@@ -99,16 +100,24 @@ pub struct Args {
     #[arg(long)]
     timestamp_delta: bool,
 
-    /// Colour what the regular expression PATTERN matches, or only its groups, for example 'timeout|refused=bold,red' or
-    /// 'id=(\\d+)=208,on-black'; or, with log, levels and times in common log formats. A later one has its way over those
-    /// before it
+    /// Colour what matches SPEC: PATTERN=STYLE, a regular expression (of which only the groups are
+    /// coloured, if it has any) and a style, for example 'timeout|refused=bold,red' or
+    /// 'id=(\d+)=208,on-black'; or log, for levels and times in common log formats. A later SPEC
+    /// overrides those before it
     // No value is an argument of its own, so that what is an operand shows without parsing.
-    #[arg(long, value_name = "PATTERN=STYLE|log", require_equals = true)]
+    #[arg(long, value_name = "SPEC", require_equals = true)]
     color: Vec<OsString>,
 
-    /// When to colour: `always`, `never`, or `auto`: if standard output is a terminal, TERM is set and not dumb, and `NO_COLOR` is
-    /// not set
-    #[arg(long, value_name = "WHEN", require_equals = true, default_value = "auto", hide_default_value = true, value_parser = choice::parser::<ColorWhen>())]
+    // As an attribute, because clippy wants backquotes around NO_COLOR, which help would show.
+    #[arg(
+        long,
+        help = "When to colour: always, never, or auto (if standard output is a terminal, TERM is set and not dumb, and NO_COLOR is not set)",
+        value_name = "WHEN",
+        require_equals = true,
+        default_value = "auto",
+        hide_possible_values = true,
+        value_parser = choice::parser::<ColorWhen>()
+    )]
     color_when: ColorWhen,
 
     /// Open and check every FILE before anything is written, and write nothing if one of them cannot be read

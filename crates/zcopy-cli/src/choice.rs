@@ -1,6 +1,6 @@
 //! Words out of a list, as values of options: taken and refused as gnulib's `argmatch` does it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::marker::PhantomData;
 
@@ -58,9 +58,8 @@ impl<T: Choice> TypedValueParser for ChoiceParser<T> {
         option: Option<&Arg>,
         value: &OsStr,
     ) -> Result<T, clap::Error> {
-        find(value).map_err(|refusal| {
-            let option = option.and_then(Arg::get_long).unwrap_or_default();
-            let message = message::<T>(refusal, value, option);
+        let option = option.and_then(Arg::get_long).unwrap_or_default();
+        parse(value, option).map_err(|message| {
             let mut error = clap::Error::new(ErrorKind::ValueValidation).with_cmd(command);
             error.insert(ContextKind::Custom, ContextValue::String(message));
             error
@@ -68,8 +67,50 @@ impl<T: Choice> TypedValueParser for ChoiceParser<T> {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let words = T::WORDS.iter();
-        Some(Box::new(words.map(|(word, _)| PossibleValue::new(*word))))
+        let is_synonym = |i: usize| {
+            T::WORDS[..i]
+                .iter()
+                .any(|(_, value)| *value == T::WORDS[i].1)
+        };
+        let words = T::WORDS.iter().enumerate();
+        Some(Box::new(words.map(move |(i, (word, _))| {
+            PossibleValue::new(*word).hide(is_synonym(i))
+        })))
+    }
+}
+
+/// What a word stands for as the value of the long option `option`.
+///
+/// # Errors
+///
+/// The message, if it is none of the words.
+pub(crate) fn parse<T: Choice>(value: &OsStr, option: &str) -> Result<T, String> {
+    find(value).map_err(|refusal| message::<T>(refusal, value, option))
+}
+
+/// Takes any value, and lists words that completions suggest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Suggestions(&'static [&'static str]);
+
+/// The parser of an option whose value is checked later.
+pub(crate) fn suggest(words: &'static [&'static str]) -> Suggestions {
+    Suggestions(words)
+}
+
+impl TypedValueParser for Suggestions {
+    type Value = OsString;
+
+    fn parse_ref(
+        &self,
+        _: &Command,
+        _: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<OsString, clap::Error> {
+        Ok(value.to_owned())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.0.iter().map(PossibleValue::new)))
     }
 }
 

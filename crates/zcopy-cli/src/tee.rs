@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
 
 use anyhow::anyhow;
+use clap::ValueHint;
 use zcopy::{Cache, FanOut, OnSinkError, Report, Side, SinkReport, Strategy, Transfer};
 
 use crate::args::Common;
@@ -35,13 +36,13 @@ mod troubles;
                   warn-nopipe  the same, but say nothing of pipes whose reader has gone\n  \
                   exit         diagnose it, and exit\n  \
                   exit-nopipe  the same, but go on without pipes whose reader has gone\n\
-                  Without MODE, and with -p, it is warn-nopipe. The nopipe modes end when the last \
-                  reader has gone,\nwithout waiting for more input. Without either option errors are \
-                  diagnosed, and SIGPIPE ends it all."
+                  With -p it is warn-nopipe. The nopipe modes end when the last reader has gone, \
+                  without waiting for more input. Without either option errors are diagnosed, and \
+                  SIGPIPE ends it all."
 )]
 pub struct Args {
     /// Files to write; - is a file of that name
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<OsString>,
 
     /// Append to the files instead of writing them anew
@@ -56,7 +57,7 @@ pub struct Args {
     #[arg(short = 'p', overrides_with = "output_error")]
     outlives_readers: bool,
 
-    /// What a write error does; see below
+    /// What a write error does; see below [default: warn-nopipe]
     #[arg(
         long,
         value_name = "MODE",
@@ -69,7 +70,7 @@ pub struct Args {
     )]
     output_error: Option<Mode>,
 
-    /// Keep or drop what the files leave in the page cache; without WHAT, drop it
+    /// Keep or drop what the files leave in the page cache [default: drop]
     #[arg(
         short,
         long,
@@ -77,6 +78,7 @@ pub struct Args {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "drop",
+        hide_possible_values = true,
         value_parser = choice::parser::<Pages>()
     )]
     cache: Option<Pages>,

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread;
 
-use clap::ArgAction;
+use clap::{ArgAction, ValueHint};
 use rustix::fs::Mode;
 
 use super::amend::Amendment;
@@ -32,10 +32,12 @@ mod values;
                       zc-dircopy --check [OPTION]... [DIR]...",
     about = "Copy the tree SRC to DST, and record the digests of all its files in DST.",
     after_help = "POLICY is one of:\n  \
-                  default  replace files that differ in size or are older than their originals; recorded files only by originals that are newer or have the recorded digest\n  \
+                  default  replace files that differ in size or are older than their originals;\n           \
+                           recorded files only by originals that are newer or have the\n           \
+                           recorded digest\n  \
                   never    leave existing files, and the attributes of existing directories\n  \
                   always   replace all files\n  \
-                  update   as default, and compare the contents of files of the same size and time\n\
+                  update   as default, and compare files of the same size and time\n\n\
                   A GLOB without / matches names, one with / matches paths from SRC; one that ends in / matches \
                   only directories.\n\
                   ? and […] match a character of UTF-8, or a byte that belongs to none.\n\n\
@@ -44,23 +46,36 @@ mod values;
 )]
 pub struct Args {
     /// SRC and DST, or with --check the trees to verify
-    #[arg(value_name = "PATH", value_parser = path())]
+    #[arg(value_name = "PATH", value_parser = path(), value_hint = ValueHint::DirPath)]
     pub(super) paths: Vec<PathBuf>,
 
     /// The tree to copy
-    #[arg(short, long, value_name = "SRC", value_parser = path(), allow_hyphen_values = true)]
+    #[arg(
+        short,
+        long,
+        value_name = "SRC",
+        value_parser = path(),
+        value_hint = ValueHint::DirPath,
+        allow_hyphen_values = true
+    )]
     pub(super) input: Option<PathBuf>,
 
     /// The directory to copy to; it is created if it does not exist
-    #[arg(short, long, value_name = "DST", value_parser = path(), allow_hyphen_values = true)]
+    #[arg(
+        short,
+        long,
+        value_name = "DST",
+        value_parser = path(),
+        value_hint = ValueHint::DirPath,
+        allow_hyphen_values = true
+    )]
     pub(super) output: Option<PathBuf>,
 
-    /// Replace existing files by POLICY; see below [default: default]
+    /// Replace existing files by POLICY; see below
     #[arg(
         long,
         value_name = "POLICY",
         default_value = "default",
-        hide_default_value = true,
         hide_possible_values = true,
         value_parser = choice::parser::<Policy>()
     )]
@@ -87,7 +102,14 @@ pub struct Args {
 
     /// Record the file PATH (relative to DST, or absolute) as it is now, and drop its earlier record; may be
     /// repeated; with --check before DIR is verified
-    #[arg(long, value_name = "PATH", value_parser = path(), action = ArgAction::Append, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "PATH",
+        value_parser = path(),
+        value_hint = ValueHint::FilePath,
+        action = ArgAction::Append,
+        allow_hyphen_values = true
+    )]
     pub(super) accept: Vec<PathBuf>,
 
     /// Drop the digests of files that are gone from DST; with --check before DIR is verified
@@ -145,12 +167,11 @@ pub struct Args {
     #[arg(short, long, value_name = "N", value_parser = number)]
     pub(super) jobs: Option<NonZeroUsize>,
 
-    /// Hash many files together with SHA-256: WHEN is always, never, or auto (if it is faster)
+    /// Hash many files together with SHA-256: always, never, or auto (if it is faster)
     #[arg(
         long,
         value_name = "WHEN",
         default_value = "auto",
-        hide_default_value = true,
         hide_possible_values = true,
         value_parser = choice::parser::<Lanes>()
     )]
@@ -183,7 +204,13 @@ pub struct Args {
 
     /// With --check, verify against FILE: lines of sha256sum, b3sum, md5sum, sha1sum, sha512sum or
     /// xxh128sum, tagged or not
-    #[arg(long, value_name = "FILE", value_parser = path(), allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_parser = path(),
+        value_hint = ValueHint::FilePath,
+        allow_hyphen_values = true
+    )]
     pub(super) hash_file: Option<PathBuf>,
 
     /// With --check, do not try / in place of \ in the paths that are not found

@@ -2,36 +2,44 @@
 
 use std::ffi::OsString;
 
-use clap::ArgAction;
+use clap::{ArgAction, ValueHint};
+
+use crate::choice::suggest;
 
 /// What help says besides the options: formats, and how it ends.
 const SEQUENCES: &str = "\
-Sequences of FORMAT, of which those with a * may have a width in front: %20p, %40{previous-line}
-  %p %{progress} *                       a bar, and the percentage or what the gauge shows
-  %{progress-bar-only} *                 the bar alone
-  %{bar-plain} %{bar-block} *            the bar alone, in a style of its own
-  %{bar-granular} %{bar-shaded} *
-  %{progress-amount-only}                the percentage alone
-  %{progress-conemu}                     the percentage for the terminal's tab (OSC 9;4)
-  %t %{timer}                            the time elapsed
-  %e %{eta}                              the time that is left
-  %I %{fineta}                           the time of day at which it will be finished
-  %r %{rate}                             the present rate
-  %a %{average-rate}                     the average rate
-  %b %{bytes} %{transferred}             the bytes, or lines, that have arrived
-  %{ratio}                               how much the other side has moved for each byte, or -:- where there is none
-  %T %{buffer-percent}                   how full the pipe is that the bytes go to
-  %A %{last-written} *                   the last bytes that were written, as many as the width says
-  %L %{previous-line} *                  the line that was written last
-  %N %{name}                             the name
-  %{sgr:colour,...}                      colours and the like: red, bg-blue, bold, underline, reset
-  %%                                     a per cent sign
+Sequences of FORMAT, of which those with a * may have a width in front: %20p,
+%40{previous-line}
+  %p %{progress} *             a bar, and the percentage or what the gauge shows
+  %{progress-bar-only} *       the bar alone
+  %{bar-plain} %{bar-block} *  the bar alone, in a style of its own
+  %{bar-granular} *
+  %{bar-shaded} *
+  %{progress-amount-only}      the percentage alone
+  %{progress-conemu}           the percentage for the terminal's tab (OSC 9;4)
+  %t %{timer}                  the time elapsed
+  %e %{eta}                    the time that is left
+  %I %{fineta}                 the time of day at which it will be finished
+  %r %{rate}                   the present rate
+  %a %{average-rate}           the average rate
+  %b %{bytes} %{transferred}   the bytes, or lines, that have arrived
+  %{ratio}                     how much the other side has moved for each byte,
+                               or -:- where there is none
+  %T %{buffer-percent}         how full the pipe is that the bytes go to
+  %A %{last-written} *         the last bytes that were written, as many as the
+                               width says
+  %L %{previous-line} *        the line that was written last
+  %N %{name}                   the name
+  %{sgr:colour,...}            colours and the like: red, bg-blue, bold,
+                               underline, reset
+  %%                           a per cent sign
 
 Exit status: 0, or the sum of
-  2   a file could not be opened           4   an input is the output
-  8   something could not be closed        16  something failed while bytes were moved
-  32  a signal ended it                    64  the command line makes no sense
-or 1, if the file of -P could not be written. A reader that leaves ends it by SIGPIPE.";
+  2   a file could not be opened      4   an input is the output
+  8   something could not be closed   16  something failed while bytes were moved
+  32  a signal ended it               64  the command line makes no sense
+or 1, if the file of -P could not be written. A reader that leaves ends it by
+SIGPIPE.";
 
 /// The command line of `zc-pv`.
 ///
@@ -51,7 +59,7 @@ or 1, if the file of -P could not be written. A reader that leaves ends it by SI
 )]
 pub struct Args {
     /// Files to concatenate
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) files: Vec<OsString>,
 
     /// Show a bar
@@ -162,7 +170,7 @@ pub struct Args {
     #[arg(short = '0', long, help_heading = "How")]
     pub(super) null: bool,
 
-    /// Show it anew every SEC seconds, which is every second without this
+    /// Redraw every SEC seconds [default: 1]
     #[arg(
         short = 'i',
         long,
@@ -172,7 +180,7 @@ pub struct Args {
     )]
     pub(super) interval: Option<OsString>,
 
-    /// Average over the last SEC seconds, which are 30 without this
+    /// Average over the last SEC seconds [default: 30]
     #[arg(
         short = 'm',
         long,
@@ -217,6 +225,8 @@ pub struct Args {
         short = 'u',
         long,
         value_name = "STYLE",
+        value_parser = suggest(&["plain", "block", "granular", "shaded"]),
+        hide_possible_values = true,
         help_heading = "How",
         allow_hyphen_values = true
     )]
@@ -228,6 +238,8 @@ pub struct Args {
         long,
         help = "Show it also in the window's title or the process's: window,process[:FORMAT]",
         value_name = "SPEC",
+        value_parser = suggest(&["window", "process", "window,process"]),
+        hide_possible_values = true,
         help_heading = "How",
         allow_hyphen_values = true
     )]
@@ -257,12 +269,13 @@ pub struct Args {
     #[arg(
         long,
         value_name = "COMMAND",
+        value_hint = ValueHint::CommandString,
         help_heading = "How",
         allow_hyphen_values = true
     )]
     pub(super) on_progress: Option<OsString>,
 
-    /// How much more: so many per cent, which are 10 without this
+    /// How much more, in per cent [default: 10]
     #[arg(
         long,
         value_name = "PERCENT",
@@ -276,6 +289,7 @@ pub struct Args {
         short = 'o',
         long,
         value_name = "FILE",
+        value_hint = ValueHint::FilePath,
         help_heading = "Transfer",
         allow_hyphen_values = true
     )]
@@ -337,8 +351,13 @@ pub struct Args {
     #[arg(short = 'Y', long, help_heading = "Transfer")]
     pub(super) sync: bool,
 
-    /// Pass the page cache by (`O_DIRECT`)
-    #[arg(short = 'K', long, help_heading = "Transfer")]
+    // As an attribute, because clippy wants backquotes around O_DIRECT, which help would show.
+    #[arg(
+        short = 'K',
+        long,
+        help = "Pass the page cache by (O_DIRECT)",
+        help_heading = "Transfer"
+    )]
     pub(super) direct_io: bool,
 
     /// Make holes of zeros
@@ -354,6 +373,7 @@ pub struct Args {
         short = 'U',
         long,
         value_name = "FILE",
+        value_hint = ValueHint::FilePath,
         help_heading = "Transfer",
         allow_hyphen_values = true
     )]
@@ -364,7 +384,13 @@ pub struct Args {
     pub(super) stable: bool,
 
     /// Print the digest of all bytes at the end: sha256 or blake3
-    #[arg(long, value_name = "ALGORITHM", help_heading = "Transfer")]
+    #[arg(
+        long,
+        value_name = "ALGORITHM",
+        value_parser = suggest(&["sha256", "blake3"]),
+        hide_possible_values = true,
+        help_heading = "Transfer"
+    )]
     pub(super) hash: Option<OsString>,
 
     /// Watch what another process has open: PID, PID:FD, =NAME, or @ and a file with a list of these
@@ -382,6 +408,7 @@ pub struct Args {
         short = 'P',
         long,
         value_name = "FILE",
+        value_hint = ValueHint::FilePath,
         help_heading = "Modes",
         allow_hyphen_values = true
     )]
