@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, ArgMatches, Args, Command, CommandFactory, Parser};
 
-use crate::{exit, outlet};
+use crate::{exit, generate, outlet};
 
 /// What every tool takes.
 #[derive(Debug, Args)]
@@ -56,6 +56,7 @@ pub fn parse<T: Parser>() -> Result<T, ExitCode> {
 ///
 /// As [`parse`].
 pub fn parse_beside_operands<T: Parser>() -> Result<(T, Vec<OsString>), ExitCode> {
+    answer_generate::<T>(1)?;
     let (options, operands) = divide(std::env::args_os(), is_posixly_correct());
     if let Some(name) = options.first() {
         exit::was_called(name);
@@ -71,7 +72,30 @@ pub fn parse_beside_operands<T: Parser>() -> Result<(T, Vec<OsString>), ExitCode
 ///
 /// As [`parse`].
 pub fn parse_as<T: Parser>(misuse: u8) -> Result<(T, ArgMatches), ExitCode> {
+    answer_generate::<T>(misuse)?;
     parse_from(std::env::args_os(), misuse)
+}
+
+/// Prints the manual page or the completions if that is what the command line asks for.
+///
+/// # Errors
+///
+/// The status to end with, if it does.
+fn answer_generate<T: CommandFactory>(misuse: u8) -> Result<(), ExitCode> {
+    match generate::requested(std::env::args_os()) {
+        Ok(None) => Ok(()),
+        Ok(Some(format)) => {
+            let generated = generate::generate(command::<T>(), format);
+            Err(finish(
+                generated.map_err(Into::into).and_then(|text| print(&text)),
+            ))
+        }
+        Err(message) => {
+            exit::say(&message);
+            exit::refer_to_help();
+            Err(misuse.into())
+        }
+    }
 }
 
 fn parse_from<T: Parser>(

@@ -12,6 +12,7 @@
 //! - [`choice`]: words out of a list, as values of options.
 //! - [`digest`]: digests of what passes, of many files at once.
 //! - [`exit`]: error messages, signals, and how a tool ends.
+//! - [`generate`]: manual pages and shell completions.
 //! - [`history`]: what has been moved by when, and the rates that follow.
 //! - [`look`]: what a terminal may be shown.
 //! - [`number`]: amounts, rates and sizes.
@@ -30,6 +31,7 @@ pub mod args;
 pub mod choice;
 pub mod digest;
 pub mod exit;
+pub mod generate;
 pub mod history;
 pub mod look;
 pub mod number;

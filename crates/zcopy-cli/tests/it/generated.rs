@@ -1,45 +1,40 @@
-//! The manual pages and completions that `examples/generate.rs` makes.
+//! The manual pages and completions that the programs make of themselves.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::skip::skip;
+use crate::interactive::{Session, Shell};
+use crate::skip::has_program;
+use crate::tools::TOOLS;
 
-const TOOLS: [(&str, &str); 5] = [
-    ("zc-cat", env!("CARGO_BIN_EXE_zc-cat")),
-    ("zc-dircopy", env!("CARGO_BIN_EXE_zc-dircopy")),
-    ("zc-pv", env!("CARGO_BIN_EXE_zc-pv")),
-    ("zc-tee", env!("CARGO_BIN_EXE_zc-tee")),
-    ("zc-yes", env!("CARGO_BIN_EXE_zc-yes")),
-];
+/// What the program prints when it is told `--generate FORMAT`.
+pub(crate) fn generated(program: &str, format: &str) -> String {
+    let output = Command::new(program)
+        .args(["--generate", format])
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{output:?}"
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
 
-/// What the example makes when it is told this. `None`, and said aloud, if it was not built: `cargo test`
-/// builds it, `cargo test --test it` does not.
-fn generated(what: &[&str]) -> Option<TempDir> {
-    let mut example: PathBuf = std::env::current_exe().unwrap();
-    example.pop();
-    example.pop();
-    example.extend(["examples", "generate"]);
-    if !example.exists() {
-        skip("example generate is not built");
-        return None;
-    }
-    let dir = TempDir::new().unwrap();
-    let output = Command::new(example).args(what).arg(dir.path()).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    let n_files = fs::read_dir(dir.path()).unwrap().count();
-    assert_eq!(n_files, TOOLS.len(), "one for each tool");
-    Some(dir)
+/// What the program prints when it is told `--help`.
+pub(crate) fn help(program: &str) -> String {
+    let help = Command::new(program)
+        .arg("--help")
+        .env_remove("COLUMNS")
+        .output()
+        .unwrap();
+    String::from_utf8(help.stdout).unwrap()
 }
 
 /// The long options that a tool's help names.
 fn long_options(program: &str) -> Vec<String> {
-    let help = Command::new(program).arg("--help").output().unwrap();
-    let help = String::from_utf8(help.stdout).unwrap();
+    let help = help(program);
     let words = help.split(|c: char| c.is_whitespace() || ",=[.".contains(c));
     let options: Vec<_> = words
         .filter(|word| word.starts_with("--"))
@@ -49,17 +44,74 @@ fn long_options(program: &str) -> Vec<String> {
     options
 }
 
-fn read(dir: &TempDir, name: impl AsRef<Path>) -> String {
-    fs::read_to_string(dir.path().join(name)).unwrap()
+/// The options at the beginning of such a line: `-c, --cache[=<WHAT>]`.
+fn spellings(line: &str) -> impl Iterator<Item = String> {
+    line.split(", ")
+        .map(|option| {
+            option
+                .split(['=', '[', ' ', '.'])
+                .next()
+                .unwrap_or_default()
+        })
+        .filter(|option| option.starts_with('-'))
+        .map(ToOwned::to_owned)
+}
+
+/// The options that `--help` describes.
+fn options_of_help(program: &str) -> BTreeSet<String> {
+    let help = help(program);
+    help.lines()
+        // Where a description is wrapped, it is indented further.
+        .filter(|line| line.starts_with("  -") || line.starts_with("      -"))
+        .filter_map(|line| line.trim_start().split("  ").next())
+        .flat_map(spellings)
+        .collect()
+}
+
+/// The options that the manual page describes.
+fn options_of_page(program: &str) -> BTreeSet<String> {
+    let page = generated(program, "man");
+    let plain = page
+        .replace(r"\-", "-")
+        .replace(r"\fB", "")
+        .replace(r"\fI", "")
+        .replace(r"\fR", "");
+    let mut lines = plain.lines();
+    let mut options = BTreeSet::new();
+    // The line behind a request for a tagged paragraph is its tag.
+    while lines.by_ref().any(|line| line == ".TP") {
+        options.extend(lines.next().into_iter().flat_map(spellings));
+    }
+    options
+}
+
+#[test]
+fn help_manual_page_and_completions_have_the_same_options() {
+    for (name, program) in TOOLS {
+        let help = options_of_help(program);
+        assert!(help.contains("--explain"), "{name}: {help:?}");
+        assert_eq!(options_of_page(program), help, "{name}: manual page");
+    }
+    let directory = TempDir::new().unwrap();
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        let Some(mut session) = Session::start(shell, directory.path()) else {
+            continue;
+        };
+        for (name, program) in TOOLS {
+            let offered: BTreeSet<_> = session
+                .candidates(&format!("{name} -"))
+                .iter()
+                .map(|option| option.trim_end_matches('=').to_owned())
+                .collect();
+            assert_eq!(offered, options_of_help(program), "{name} in {shell:?}");
+        }
+    }
 }
 
 #[test]
 fn a_manual_page_has_every_option_of_the_help() {
-    let Some(dir) = generated(&["man"]) else {
-        return;
-    };
-    for (name, program) in TOOLS {
-        let page = read(&dir, format!("{name}.1"));
+    for (_, program) in TOOLS {
+        let page = generated(program, "man");
         assert!(page.contains(".SH SYNOPSIS"), "{page}");
         for option in long_options(program) {
             // Hyphens that are to stay hyphens are escaped.
@@ -70,12 +122,29 @@ fn a_manual_page_has_every_option_of_the_help() {
 }
 
 #[test]
-fn bash_reads_its_completions_and_completes_every_option() {
-    let Some(dir) = generated(&["completions", "bash"]) else {
+fn a_manual_page_has_no_errors() {
+    if !has_program("mandoc") {
         return;
-    };
+    }
+    let directory = TempDir::new().unwrap();
     for (name, program) in TOOLS {
-        let path = dir.path().join(format!("{name}.bash"));
+        let page = directory.path().join(name);
+        std::fs::write(&page, generated(program, "man")).unwrap();
+        let lint = Command::new("mandoc")
+            .args(["-T", "lint", "-W", "error"])
+            .arg(page)
+            .output()
+            .unwrap();
+        assert!(lint.status.success(), "{name}: {lint:?}");
+    }
+}
+
+#[test]
+fn bash_reads_its_completions_and_completes_every_option() {
+    let dir = TempDir::new().unwrap();
+    for (name, program) in TOOLS {
+        let path = dir.path().join(name);
+        std::fs::write(&path, generated(program, "bash")).unwrap();
         let script = "set -u; source \"$1\"; COMP_WORDS=(\"$2\" --) COMP_CWORD=1 COMPREPLY=(); \
                       f=$(complete -p \"$2\" | sed 's/.*-F \\([^ ]*\\).*/\\1/'); \
                       $f \"$2\" -- \"$2\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
@@ -91,7 +160,10 @@ fn bash_reads_its_completions_and_completes_every_option() {
         );
         let completed = String::from_utf8(output.stdout).unwrap();
         for option in long_options(program) {
-            let is_there = completed.lines().any(|line| line == option);
+            // One whose value has to be attached ends in "=".
+            let is_there = completed
+                .lines()
+                .any(|line| line.strip_suffix('=').unwrap_or(line) == option);
             assert!(is_there, "{name}: {option} is missing:\n{completed}");
         }
     }
@@ -100,12 +172,38 @@ fn bash_reads_its_completions_and_completes_every_option() {
 #[test]
 fn other_shells_have_theirs() {
     for shell in ["zsh", "fish", "elvish", "powershell"] {
-        let Some(dir) = generated(&["completions", shell]) else {
-            return;
-        };
-        for file in fs::read_dir(dir.path()).unwrap() {
-            let bytes = fs::read_to_string(file.unwrap().path()).unwrap();
-            assert!(bytes.contains("explain"), "{shell}");
+        for (_, program) in TOOLS {
+            let script = generated(program, shell);
+            assert!(script.contains("explain"), "{shell}");
         }
     }
+}
+
+#[test]
+fn a_wrong_format_is_a_usage_error() {
+    for (name, program) in TOOLS {
+        for arguments in [&["--generate"][..], &["--generate", "tcsh"]] {
+            let output = Command::new(program).args(arguments).output().unwrap();
+            assert!(!output.status.success() && output.stdout.is_empty());
+            let message = String::from_utf8(output.stderr).unwrap();
+            let last = format!("Try '{name} --help' for more information.\n");
+            assert!(
+                message.starts_with(name) && message.ends_with(&last),
+                "{message}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_a_failure() {
+    let full = std::fs::File::options().write(true).open("/dev/full");
+    let output = Command::new(TOOLS[0].1)
+        .args(["--generate", "man"])
+        .stdout(full.unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(message, "zc-cat: write error: No space left on device\n");
 }

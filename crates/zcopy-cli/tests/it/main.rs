@@ -25,14 +25,17 @@ mod sums;
 mod tee;
 mod yes;
 
+mod completion;
 mod generated;
 
 mod child;
+mod interactive;
 mod passthrough_fs;
 mod peer;
 mod pty;
 mod screen;
 mod script;
+mod tools;
 
 // What is skipped, and how, is the same for both crates.
 #[allow(dead_code, reason = "the library's tests need more of it")]

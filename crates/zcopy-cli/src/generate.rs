@@ -1,0 +1,169 @@
+//! Manual pages and shell completions, made from the definition that parses the command line.
+
+use std::ffi::OsString;
+use std::io;
+
+use clap::{Command, ValueHint};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::choice::{self, Choice};
+
+mod bash;
+mod fish;
+mod zsh;
+
+/// What can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A manual page.
+    Man,
+    /// Completions for a shell.
+    Completions(Shell),
+}
+
+impl Choice for Format {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("man", Format::Man),
+        ("bash", Format::Completions(Shell::Bash)),
+        ("zsh", Format::Completions(Shell::Zsh)),
+        ("fish", Format::Completions(Shell::Fish)),
+        ("elvish", Format::Completions(Shell::Elvish)),
+        ("powershell", Format::Completions(Shell::PowerShell)),
+    ];
+}
+
+/// The format that a command line asks for with `--generate FORMAT` and nothing else.
+///
+/// Help does not list the option, and the parser does not know it: it would make abbreviations of
+/// other options ambiguous, `--g` of `zc-pv` for one.
+///
+/// # Errors
+///
+/// The usage error, if FORMAT is missing or none of the words.
+pub(crate) fn requested(
+    mut arguments: impl Iterator<Item = OsString>,
+) -> Result<Option<Format>, String> {
+    let Some(option) = arguments.by_ref().nth(1) else {
+        return Ok(None);
+    };
+    let Some(attached) = option
+        .to_str()
+        .and_then(|option| option.strip_prefix("--generate"))
+    else {
+        return Ok(None);
+    };
+    let format = match attached.strip_prefix('=') {
+        Some(format) => format.into(),
+        None if attached.is_empty() => arguments
+            .next()
+            .ok_or("option '--generate' requires an argument")?,
+        None => return Ok(None),
+    };
+    if arguments.next().is_some() {
+        return Ok(None);
+    }
+    choice::parse(&format, "generate").map(Some)
+}
+
+/// Makes the manual page or the completions of a program.
+///
+/// # Errors
+///
+/// None is known: everything is written to memory.
+pub(crate) fn generate(command: Command, format: Format) -> io::Result<Vec<u8>> {
+    match format {
+        Format::Man => {
+            let mut page = Vec::new();
+            Man::new(summarised(command)).render(&mut page)?;
+            Ok(page)
+        }
+        Format::Completions(shell) => {
+            let mut command = with_hints(command);
+            command.build();
+            Ok(match shell {
+                Shell::Bash => bash::script(&command).into_bytes(),
+                Shell::Zsh => zsh::mend(&command, &stock(shell, &command)?).into_bytes(),
+                Shell::Fish => fish::mend(&command, &stock(shell, &command)?).into_bytes(),
+                _ => stock(shell, &command)?.into_bytes(),
+            })
+        }
+    }
+}
+
+/// The completions as `clap_complete` makes them.
+fn stock(shell: Shell, command: &Command) -> io::Result<String> {
+    let mut script = Vec::new();
+    let mut command = command.clone();
+    let name = command.get_name().to_owned();
+    clap_complete::generate(shell, &mut command, name, &mut script);
+    String::from_utf8(script).map_err(io::Error::other)
+}
+
+/// The program with its first sentence alone for the line that `apropos` shows; the description
+/// keeps the rest.
+fn summarised(command: Command) -> Command {
+    let about = command
+        .get_about()
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    let summary = about.lines().next().unwrap_or_default();
+    let summary = summary.trim_end_matches('.').to_owned();
+    command.about(summary).long_about(about)
+}
+
+/// The program with a hint for every value: one without a hint is no file.
+fn with_hints(command: Command) -> Command {
+    command.mut_args(|arg| {
+        let is_unknown =
+            arg.get_action().takes_values() && arg.get_value_hint() == ValueHint::Unknown;
+        if is_unknown {
+            arg.value_hint(ValueHint::Other)
+        } else {
+            arg
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requested_by(arguments: &[&str]) -> Result<Option<Format>, String> {
+        let arguments = std::iter::once("zc-pv").chain(arguments.iter().copied());
+        requested(arguments.map(OsString::from))
+    }
+
+    #[test]
+    fn a_format_is_attached_or_the_next_argument() {
+        assert_eq!(requested_by(&["--generate", "man"]), Ok(Some(Format::Man)));
+        assert_eq!(
+            requested_by(&["--generate=fish"]),
+            Ok(Some(Format::Completions(Shell::Fish)))
+        );
+    }
+
+    #[test]
+    fn any_other_command_line_is_left_to_the_parser() {
+        for arguments in [
+            &[][..],
+            &["--g"],
+            &["--generated"],
+            &["a", "--generate", "man"],
+            &["--", "--generate", "man"],
+            &["--generate", "man", "a"],
+        ] {
+            assert_eq!(requested_by(arguments), Ok(None), "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_format_is_refused_with_the_valid_ones() {
+        assert_eq!(
+            requested_by(&["--generate"]),
+            Err("option '--generate' requires an argument".to_owned())
+        );
+        let error = requested_by(&["--generate=tcsh"]).unwrap_err();
+        assert!(error.contains("- 'zsh'"), "{error}");
+    }
+}
