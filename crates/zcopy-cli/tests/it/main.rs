@@ -27,6 +27,7 @@ mod yes;
 
 mod completion;
 mod generated;
+mod help;
 
 mod child;
 mod interactive;
