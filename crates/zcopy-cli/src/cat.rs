@@ -102,23 +102,25 @@ pub struct Args {
 
     /// Colour what matches SPEC: PATTERN=STYLE, a regular expression (of which only the groups are
     /// coloured, if it has any) and a style, for example 'timeout|refused=bold,red' or
-    /// 'id=(\d+)=208,on-black'; or log, for levels and times in common log formats. A later SPEC
-    /// overrides those before it
+    /// 'id=(\d+)=208,on-black'; or log, for levels, failures and times in logs of programs, syslog
+    /// and the kernel. A later SPEC overrides those before it
     // No value is an argument of its own, so that what is an operand shows without parsing.
     #[arg(long, value_name = "SPEC", require_equals = true)]
-    color: Vec<OsString>,
+    highlight: Vec<OsString>,
 
     // As an attribute, because clippy wants backquotes around NO_COLOR, which help would show.
     #[arg(
         long,
-        help = "When to colour: always, never, or auto (if standard output is a terminal, TERM is set and not dumb, and NO_COLOR is not set)",
+        help = "When to colour what --highlight matches: always, never, or auto (if standard output is a terminal, TERM is set and not dumb, and NO_COLOR is not set); without WHEN, always",
         value_name = "WHEN",
+        num_args = 0..=1,
         require_equals = true,
         default_value = "auto",
+        default_missing_value = "always",
         hide_possible_values = true,
         value_parser = choice::parser::<ColorWhen>()
     )]
-    color_when: ColorWhen,
+    color: ColorWhen,
 
     /// Open and check every FILE before anything is written, and write nothing if one of them cannot be read
     #[arg(long)]
@@ -270,17 +272,17 @@ fn stamp(args: &Args) -> anyhow::Result<Option<Stamp>> {
 
 /// How lines are coloured, if they are. What is wrong with a pattern is said all the same.
 fn paint(args: &Args, stdout: BorrowedFd<'_>) -> anyhow::Result<Option<Paint>> {
-    if args.color.is_empty() {
+    if args.highlight.is_empty() {
         return Ok(None);
     }
     let is_wanted = when::is_wanted(
-        args.color_when,
+        args.color,
         stdout.is_terminal(),
         std::env::var_os("NO_COLOR").as_deref(),
         std::env::var_os("TERM").as_deref(),
     );
     let mut paint = Paint::new();
-    for value in &args.color {
+    for value in &args.highlight {
         // To make the patterns for logs takes 2 ms.
         if is_wanted || value != "log" {
             paint = paint.option(value)?;

@@ -14,6 +14,12 @@ use crate::quote;
 pub trait Choice: Copy + PartialEq + Send + Sync + 'static {
     /// The words, in the order in which they are listed, with what they stand for.
     const WORDS: &'static [(&'static str, Self)];
+
+    /// A line that follows the list of words if this value is refused.
+    #[must_use]
+    fn hint(_refused: &OsStr) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Takes a word for what it stands for; clap's own list of values knows no abbreviations.
@@ -150,6 +156,10 @@ fn message<T: Choice>(refusal: Refusal, value: &OsStr, option: &str) -> String {
     for (word, _) in T::WORDS {
         // Writing to a string cannot fail.
         let _ = write!(message, "\n  - {}", quote::argument(word.as_ref()));
+    }
+    if let Some(hint) = T::hint(value) {
+        message.push('\n');
+        message.push_str(hint);
     }
     message
 }

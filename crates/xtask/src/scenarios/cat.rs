@@ -80,7 +80,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         cat(&["-n"])
             .stdin(stdin(&plain(LARGE)))
             .stdout(Stdout::File, &numbered(&plain(LARGE))),
-        cat(&["--color=text=red", "--color-when=always", "a"])
+        cat(&["--highlight=text=red", "--color=always", "a"])
             .file("a", &plain(SMALL))
             .stdout(Stdout::Pipe, &coloured(&plain(SMALL))),
     ]);

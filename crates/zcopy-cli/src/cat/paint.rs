@@ -17,16 +17,16 @@ pub mod when;
 #[derive(Debug, thiserror::Error)]
 pub enum BadRule {
     /// There is no `=` in it.
-    #[error("{0} names no style: PATTERN=STYLE or log expected")]
+    #[error("invalid highlight: {0}: neither PATTERN=STYLE nor log")]
     NoStyle(String),
     /// The pattern is not one.
-    #[error("invalid pattern {0}")]
+    #[error("invalid pattern: {0}")]
     Pattern(String, #[source] Box<regex::Error>),
     /// The pattern, which would have to be text, is not.
-    #[error("invalid pattern {0}: not UTF-8")]
+    #[error("invalid pattern: {0}: not UTF-8")]
     NotText(String),
     /// The style is not one.
-    #[error("invalid style {0}")]
+    #[error("invalid style: {0}")]
     Style(String, #[source] BadStyle),
 }
 
@@ -68,7 +68,7 @@ impl Paint {
         Self::default()
     }
 
-    /// Takes the value of `--color`: a rule, or `log`.
+    /// Takes the value of `--highlight`: a rule, or `log`.
     ///
     /// # Errors
     ///

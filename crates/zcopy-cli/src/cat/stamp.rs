@@ -48,7 +48,7 @@ impl Moment {
 
 /// A format that strftime does not know.
 #[derive(Debug, thiserror::Error)]
-#[error("invalid time format {name}")]
+#[error("invalid time format: {name}")]
 pub struct BadFormat {
     /// As it was given, quoted.
     name: String,

@@ -117,16 +117,16 @@ fn what_is_no_rule_is_named() {
     for (rule, begin, quoted, end) in [
         (
             &b"red"[..],
-            "",
+            "invalid highlight: ",
             &b"red"[..],
-            " names no style: PATTERN=STYLE or log expected",
+            ": neither PATTERN=STYLE nor log",
         ),
-        (b"a=b=", "invalid style ", b"", ""),
-        (b"a=rde", "invalid style ", b"rde", ""),
-        (b"a(=red", "invalid pattern ", b"a(", ""),
+        (b"a=b=", "invalid style: ", b"", ""),
+        (b"a=rde", "invalid style: ", b"rde", ""),
+        (b"a(=red", "invalid pattern: ", b"a(", ""),
         (
             b"a\xff=red",
-            "invalid pattern ",
+            "invalid pattern: ",
             b"a\xff=red",
             ": not UTF-8",
         ),

@@ -1,6 +1,7 @@
 //! When a line is coloured.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 
 use crate::choice::Choice;
 
@@ -28,6 +29,11 @@ impl Choice for ColorWhen {
         ("tty", Self::Auto),
         ("if-tty", Self::Auto),
     ];
+
+    fn hint(refused: &OsStr) -> Option<&'static str> {
+        let is_highlight = refused == "log" || refused.as_bytes().contains(&b'=');
+        is_highlight.then_some("Patterns and log are arguments of --highlight")
+    }
 }
 
 /// Whether a line is to be coloured.

@@ -53,7 +53,7 @@ fn a_bad_format_is_told_before_any_time_is() {
     for format in ["%", "%!", "a%", "%5"] {
         let error = Stamp::new().time(format.as_ref(), Zone::Local).unwrap_err();
         let quoted = quote::argument(format.as_ref());
-        let message = format!("invalid time format {quoted}");
+        let message = format!("invalid time format: {quoted}");
         assert_eq!(error.to_string(), message);
         assert!(std::error::Error::source(&error).is_some());
     }

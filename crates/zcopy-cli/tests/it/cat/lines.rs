@@ -124,28 +124,28 @@ fn a_format_that_is_none_is_refused_before_anything_is_read() {
 
 #[test]
 fn matches_are_coloured_and_nothing_else_changes() {
-    run("cat --color-when=always --color='h.=red' f g")
+    run("cat --color=always --highlight='h.=red' f g")
         .succeeds_with("\x1b[31mhi\x1b[0m\nt\x1b[31mhe\x1b[0mre\n");
-    run("cat --color-when=always --color='e=red' --color='r=bold' -n g")
+    run("cat --color=always --highlight='e=red' --highlight='r=bold' -n g")
         .succeeds_with("     1\tth\x1b[31me\x1b[0m\x1b[1mr\x1b[0m\x1b[31me\x1b[0m\n");
-    run("printf '\\377\\376x\\200\\n' | cat --color-when=always --color='x=red'")
+    run("printf '\\377\\376x\\200\\n' | cat --color=always --highlight='x=red'")
         .succeeds_with(b"\xff\xfe\x1b[31mx\x1b[0m\x80\n");
 }
 
 #[test]
 fn patterns_see_what_was_read_and_not_what_is_shown() {
-    run("printf 'a\\tb\\303\\251\\n' | cat -A --color-when=always --color='\\t=red' --color='é$=blue'")
+    run("printf 'a\\tb\\303\\251\\n' | cat -A --color=always --highlight='\\t=red' --highlight='é$=blue'")
         .succeeds_with("a\x1b[31m^I\x1b[0mb\x1b[34mM-CM-)\x1b[0m$\n");
-    run("printf 'x\\n' | cat -nE --color-when=always --color='.*=red'")
+    run("printf 'x\\n' | cat -nE --color=always --highlight='.*=red'")
         .succeeds_with("     1\t\x1b[31mx\x1b[0m$\n");
-    run("printf 'a\\n\\n\\nb\\r\\n' | cat -sbE --color-when=always --color='[ab]=red'")
+    run("printf 'a\\n\\n\\nb\\r\\n' | cat -sbE --color=always --highlight='[ab]=red'")
         .succeeds_with("     1\t\x1b[31ma\x1b[0m$\n$\n     2\t\x1b[31mb\x1b[0m^M$\n");
 }
 
 #[test]
 fn levels_of_logs_are_coloured() {
     let outcome =
-        run("echo '2026-11-21T18:14:38Z ERROR it failed' | cat --color-when=always --color=log");
+        run("echo '2026-11-21T18:14:38Z ERROR it failed' | cat --color=always --highlight=log");
     let text = String::from_utf8(outcome.stdout).unwrap();
     assert!(
         text.contains("\x1b[2m2026-11-21T18:14:38Z\x1b[0m"),
@@ -159,31 +159,31 @@ fn colours_appear_on_a_terminal_alone() {
     let dir = tempfile::tempdir().unwrap();
     let coloured = "one\r\n\x1b[31mtwo\x1b[0m\r\n";
     let plain = "one\r\ntwo\r\n";
-    seen(in_colour(&dir).args(["--color=two=red", "f"]), coloured);
+    seen(in_colour(&dir).args(["--highlight=two=red", "f"]), coloured);
     seen(
         in_colour(&dir)
-            .args(["--color=two=red", "f"])
+            .args(["--highlight=two=red", "f"])
             .env("NO_COLOR", "1"),
         plain,
     );
     seen(
         in_colour(&dir)
-            .args(["--color=two=red", "f"])
+            .args(["--highlight=two=red", "f"])
             .env("NO_COLOR", ""),
         coloured,
     );
     seen(
         in_colour(&dir)
-            .args(["--color=two=red", "f"])
+            .args(["--highlight=two=red", "f"])
             .env("TERM", "dumb"),
         plain,
     );
-    let never = ["--color=two=red", "--color-when=never", "f"];
+    let never = ["--highlight=two=red", "--color=never", "f"];
     seen(in_colour(&dir).args(never), plain);
-    let always = ["--color=two=red", "--color-when=always", "f"];
+    let always = ["--highlight=two=red", "--color=always", "f"];
     seen(in_colour(&dir).args(always).env("NO_COLOR", "1"), coloured);
     let piped = in_colour(&dir)
-        .args(["--color=two=red", "f"])
+        .args(["--highlight=two=red", "f"])
         .output()
         .unwrap();
     assert_eq!(piped.stdout, b"one\ntwo\n");
@@ -191,22 +191,97 @@ fn colours_appear_on_a_terminal_alone() {
 
 #[test]
 fn a_pattern_or_a_style_that_is_none_is_refused_before_anything_is_read() {
-    for option in ["--color='('=red", "--color=x=purplish", "--color=always"] {
+    for option in [
+        "--highlight='('=red",
+        "--highlight=x=purplish",
+        "--highlight=always",
+        "--color=always --highlight='('=red",
+    ] {
         let outcome = run(&format!("cat {option} f"));
         assert_eq!((outcome.status, outcome.stdout.len()), (1, 0), "{option}");
         assert!(outcome.stderr.starts_with("cat: "), "{}", outcome.stderr);
     }
-    run("cat --color").fails_with(&format!(
-        "cat: option '--color' requires an argument\n{TRY_HELP}"
+    run("cat --highlight").fails_with(&format!(
+        "cat: option '--highlight' requires an argument\n{TRY_HELP}"
     ));
-    let outcome = run("cat --color-when=sometimes f");
+    run("cat --highlight=red f").fails_with(&format!(
+        "cat: invalid highlight: ‘red’: neither PATTERN=STYLE nor log\n{TRY_HELP}"
+    ));
+    let outcome = run("cat --color=sometimes f");
     assert!(
         outcome
             .stderr
-            .starts_with("cat: invalid argument ‘sometimes’ for ‘--color-when’\n"),
+            .starts_with("cat: invalid argument ‘sometimes’ for ‘--color’\n"),
         "{}",
         outcome.stderr
     );
+}
+
+/// Patterns and presets were arguments of `--color`.
+#[test]
+fn a_pattern_in_the_place_of_a_time_to_colour_names_the_option_for_patterns() {
+    for value in ["log", "ERROR=red", "'(\\d+) warnings?=bold,yellow'"] {
+        let outcome = run(&format!("cat --color={value} f"));
+        assert_eq!((outcome.status, outcome.stdout.len()), (1, 0), "{value}");
+        let hint = "\nPatterns and log are arguments of --highlight\n";
+        assert!(outcome.stderr.contains(hint), "{}", outcome.stderr);
+        let words = format!("cat: invalid argument ‘{}’", value.trim_matches('\''));
+        let words = words.replace('\\', "\\\\");
+        assert!(outcome.stderr.starts_with(&words), "{}", outcome.stderr);
+    }
+    let outcome = run("cat --color=sometimes f");
+    assert!(!outcome.stderr.contains("highlight"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_words_for_a_time_to_colour_are_those_of_ls() {
+    let coloured = "\x1b[31mhi\x1b[0m\n";
+    for (options, shown) in [
+        ("", "hi\n"),
+        ("--color", coloured),
+        ("--color=always", coloured),
+        ("--color=yes", coloured),
+        ("--color=force", coloured),
+        ("--color=auto", "hi\n"),
+        ("--color=tty", "hi\n"),
+        ("--color=never", "hi\n"),
+        ("--color=none", "hi\n"),
+        ("--color=never --color", coloured),
+        ("--color --color=never", "hi\n"),
+        ("--col=al", coloured),
+    ] {
+        run(&format!("cat {options} --highlight=hi=red f")).succeeds_with(shown);
+        // GNU's ls takes the same words, and colours in the same cases.
+        let script = format!("LS_COLORS='di=01;31' ls -d {options} dir");
+        let listed = run(&script);
+        let is_coloured = listed.stdout.contains(&b'\x1b');
+        assert_eq!(is_coloured, shown == coloured, "{script}");
+    }
+    // Where there is nothing to highlight, nothing is coloured.
+    run("cat --color=always f").succeeds_with("hi\n");
+    run("cat --color -n f").succeeds_with("     1\thi\n");
+}
+
+#[test]
+fn the_preset_for_logs_knows_failures_and_priorities() {
+    for (line, shown) in [
+        ("WRN a", "\x1b[1;33mWRN\x1b[0m a\n"),
+        ("DBG a", "\x1b[1;34mDBG\x1b[0m a\n"),
+        ("FTL a", "\x1b[1;31mFTL\x1b[0m a\n"),
+        ("TRC a", "\x1b[1;34mTRC\x1b[0m a\n"),
+        ("BUG: a", "\x1b[1;31mBUG\x1b[0m: a\n"),
+        ("panic: a", "\x1b[1;31mpanic\x1b[0m: a\n"),
+        ("Traceback a", "\x1b[1;31mTraceback\x1b[0m a\n"),
+        ("--- FAIL: a", "--- \x1b[1;31mFAIL\x1b[0m: a\n"),
+        ("<3>a", "\x1b[1;31m<3>\x1b[0ma\n"),
+        (
+            "<4>[    1.000000] a",
+            "\x1b[1;33m<4>\x1b[0m\x1b[2m[    1.000000]\x1b[0m a\n",
+        ),
+    ] {
+        let script = format!("echo '{line}' | cat --color --highlight=log");
+        run(&script).succeeds_with(shown);
+    }
 }
 
 #[test]
@@ -214,7 +289,7 @@ fn a_line_that_is_longer_than_memory_is_no_matter() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("line");
     File::create(&path).unwrap().set_len(48 << 20).unwrap();
-    let log = ["-v", "--color=log", "--color-when=always"];
+    let log = ["-v", "--highlight=log", "--color=always"];
     for options in [&["-A"][..], &["-ns"], &["--timestamp=T"], &log] {
         // In KiB, of everything that is written to and not shared.
         let script = "ulimit -d 32000; \"$@\" | wc -c";

@@ -39,7 +39,7 @@ fn each_dash_takes_one_control_d() {
 
 #[test]
 fn each_numbered_line_appears_when_it_is_typed_and_one_control_d_ends_it() {
-    for option in ["-n", "--timestamp=%%", "--color=one=red"] {
+    for option in ["-n", "--timestamp=%%", "--highlight=one=red"] {
         let (mut user, tty) = terminal();
         let mut child = zc_cat()
             .args([option, "-"])

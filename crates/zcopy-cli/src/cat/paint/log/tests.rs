@@ -76,7 +76,44 @@ fn lines_of_well_known_logs_are_understood() {
         ),
         (
             "<34>Nov  1 18:14:38 host su: x",
-            "‹<34>Nov  1 18:14:38› host su: x",
+            "E{<34>}‹Nov  1 18:14:38› host su: x",
+        ),
+        (
+            "<165>1 2026-11-21T18:14:38.003Z host app: an ERROR",
+            "‹<165>›1 ‹2026-11-21T18:14:38.003Z› host app: an ERROR",
+        ),
+        ("<3>unit failed", "E{<3>}unit failed"),
+        ("<4>slow", "W{<4>}slow"),
+        ("<7>x", "D{<7>}x"),
+        // Test runners.
+        ("--- FAIL: TestX (0.00s)", "--- E{FAIL}: TestX (0.00s)"),
+        ("FAIL\tpkg\t0.1s", "E{FAIL}\tpkg\t0.1s"),
+        ("test a::b ... FAILED", "test a::b ... E{FAILED}"),
+        // Levels of three letters.
+        (
+            "2026-11-21T18:14:38Z WRN slow",
+            "‹2026-11-21T18:14:38Z› W{WRN} slow",
+        ),
+        ("[18:14:38 DBG] x", "[18:14:38 D{DBG}] x"),
+        ("FTL gone", "E{FTL} gone"),
+        ("TRC in", "D{TRC} in"),
+        ("INF an ERROR", "INF an ERROR"),
+        // What ends programs.
+        (
+            "panic: runtime error: index",
+            "E{panic}: runtime error: index",
+        ),
+        (
+            "2026/11/21 18:14:38 http: panic serving ::1",
+            "‹2026/11/21 18:14:38› http: E{panic} serving ::1",
+        ),
+        (
+            "thread 'main' (7) panicked at src/main.rs:2:5:",
+            "thread 'main' (7) E{panicked} at src/main.rs:2:5:",
+        ),
+        (
+            "Traceback (most recent call last):",
+            "E{Traceback} (most recent call last):",
         ),
         // Web servers.
         (
@@ -103,7 +140,42 @@ fn lines_of_well_known_logs_are_understood() {
         ("W0102 15:04:05.1 x", "W{W}‹0102 15:04:05.1› x"),
         // The kernel.
         ("[  123.456789] usb 1-1: x", "‹[  123.456789]› usb 1-1: x"),
-        ("<4>[12345.678901] x", "‹<4>[12345.678901]› x"),
+        ("<4>[12345.678901] x", "W{<4>}‹[12345.678901]› x"),
+        ("<6>[   12.678901] x", "‹<6>[   12.678901]› x"),
+        (
+            "[    1.000000] BUG: unable to handle page fault",
+            "‹[    1.000000]› E{BUG}: unable to handle page fault",
+        ),
+        (
+            "[    1.000000][  T123] kernel BUG at mm/slub.c:9!",
+            "‹[    1.000000]›[  T123] kernel E{BUG} at mm/slub.c:9!",
+        ),
+        (
+            "[    1.000000] Kernel panic - not syncing: x",
+            "‹[    1.000000]› Kernel E{panic} - not syncing: x",
+        ),
+        (
+            "[    1.000000] Oops: 0000 [#1]",
+            "‹[    1.000000]› E{Oops}: 0000 [#1]",
+        ),
+        (
+            "[Sat Nov 21 18:14:38 2026] WARNING: CPU: 0",
+            "[‹Sat Nov 21 18:14:38 2026›] W{WARNING}: CPU: 0",
+        ),
+        (
+            "2026-11-21T18:14:38,123456+00:00 usb 1-1: x",
+            "‹2026-11-21T18:14:38,123456+00:00› usb 1-1: x",
+        ),
+        (
+            "kern  :err   : [    1.000000] ata1: x",
+            "kern  :E{err}   : ‹[    1.000000]› ata1: x",
+        ),
+        (
+            "daemon:info  : [    1.000000] an ERROR",
+            "daemon:‹info›  : ‹[    1.000000]› an ERROR",
+        ),
+        ("3,1204,5140900,-;ata1: x", "E{3},1204,5140900,-;ata1: x"),
+        ("6,339,5140900,-;NET: x", "‹6›,339,5140900,-;NET: x"),
         // Compilers.
         (
             "file.c:3:5: error: expected",
@@ -131,6 +203,13 @@ fn words_in_a_message_are_no_levels() {
         "TERROR ERRORS WARN_ON MY_ERROR",
         "level=none",
         "[errors] [error handling]",
+        "do not panic, panic=5 kernel.panic",
+        "a panic in here",
+        "see BUG 12, DEBUG_ FAILS",
+        "<2026>x",
+        "<x>y",
+        "1,2 and 3;",
+        "kern:errors",
         "loglevel-error",
         "INFO and then an ERROR",
         "x: errors: 3",
