@@ -102,6 +102,51 @@ fn quiet_lists_the_failures_and_warns_of_them() {
     check(&whole(), &["-q"]).is_quiet();
 }
 
+/// The same lists, verified by both in the same tree: the same output, messages and status.
+#[test]
+fn quiet_prints_what_sha256sum_prints() {
+    if !has_program("sha256sum") {
+        return;
+    }
+    let trees = Trees::new();
+    trees
+        .put_copy("a", "1")
+        .put_copy("b", "2")
+        .put_copy("c", "3");
+    fs::create_dir(trees.copied("d")).unwrap();
+    let listed = |name: &str, bytes| format!("{}  {name}\n", digest_of(Algorithm::Sha256, bytes));
+    let good = listed("a", b"1") + &listed("b", b"2");
+    let differs = listed("b", b"x");
+    let (missing, directory) = (listed("missing", b"x"), listed("d", b"x"));
+    for (list, options) in [
+        (good.clone(), &[][..]),
+        (good.clone() + &differs, &[]),
+        (differs.clone() + &listed("c", b"x"), &[]),
+        (good.clone() + &missing, &[]),
+        (good.clone() + &directory + &missing + &differs, &[]),
+        (good.clone() + "no line\n", &[]),
+        (good.clone() + "no line\n", &["--strict"]),
+        (good + &differs + "no line\n", &["--strict"]),
+        ("no line\n".to_owned(), &[]),
+        (String::new(), &[]),
+    ] {
+        fs::write(trees.copied("list"), &list).unwrap();
+        let mut theirs = Command::new("sha256sum");
+        theirs
+            .current_dir(trees.copy())
+            .args(["--check", "--quiet"]);
+        let theirs = run(theirs.args(options).arg("list"));
+        let mut ours = zc_dircopy();
+        ours.current_dir(trees.copy()).args(["--check", "--quiet"]);
+        ours.args(options).args(["--hash-file=list", "."]);
+        let ours = run(&mut ours);
+        assert_eq!(ours.status, theirs.status, "{list}: {ours:?}");
+        assert_eq!(ours.stdout, theirs.stdout, "{list}");
+        let theirs = theirs.stderr.replace("sha256sum: ", "zc-dircopy: ");
+        assert_eq!(ours.stderr, theirs, "{list}");
+    }
+}
+
 #[test]
 fn without_a_summary_there_is_no_total_and_no_warning() {
     let run = check(&damaged(), &["--no-summary"]);

@@ -205,7 +205,9 @@ impl<'a> Tree<'a> {
             for warning in counts.warnings() {
                 streams.say(&warning);
             }
+            // With --quiet the messages are those of sha256sum -c --quiet.
             if let Digests::List { path, .. } = &self.digests
+                && options.has_total
                 && counts.has_no_match()
                 && let Some(used) = suspected
                 && let Some(other) = used.other_of_same_length()
