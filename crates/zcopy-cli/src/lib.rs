@@ -44,6 +44,7 @@ mod order;
 mod outlet;
 mod own_output;
 mod probe;
+mod value;
 
 pub mod sys;
 

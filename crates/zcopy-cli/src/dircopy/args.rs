@@ -164,7 +164,7 @@ pub struct Args {
     pub(super) exclude: Vec<OsString>,
 
     /// Copy or verify N files in parallel, as far as there are descriptors (use 1 for hard disks)
-    #[arg(short, long, value_name = "N", value_parser = number)]
+    #[arg(short, long, value_name = "N", value_parser = number("number of jobs"))]
     pub(super) jobs: Option<NonZeroUsize>,
 
     /// Hash many files together with SHA-256: always, never, or auto (if it is faster)
@@ -180,16 +180,16 @@ pub struct Args {
     /// Let N blocks of each file wait to be hashed [default: 10]; with --check, hash files of 256K
     /// and more in a second thread, for which N blocks may wait [default: the thread that reads a
     /// file hashes it]
-    #[arg(long, value_name = "N", value_parser = number)]
+    #[arg(long, value_name = "N", value_parser = number("number of blocks"))]
     pub(super) queue_size: Option<NonZeroUsize>,
 
     /// Read and write SIZE bytes at once, at least 4K [default: 128K; with --check it depends on the
     /// file]
-    #[arg(long, value_name = "SIZE", value_parser = block_size)]
+    #[arg(long, value_name = "SIZE", value_parser = block_size())]
     pub(super) block_size: Option<NonZeroUsize>,
 
-    /// Show no progress and no summary, except in JSON; with --check also list
-    /// only the files that failed
+    /// Show no progress and no summary, except in JSON; with --check list only the files that failed, and warn
+    /// of them, as sha256sum -c --quiet does
     #[arg(short, long)]
     pub(super) quiet: bool,
 

@@ -10,6 +10,7 @@ use crate::digest::Way;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::policy::Policy;
 use crate::number::parse_size;
+use crate::value::{self, ValueParser};
 
 impl Choice for Policy {
     const WORDS: &'static [(&'static str, Self)] = &[
@@ -67,10 +68,11 @@ pub(super) fn path() -> impl TypedValueParser<Value = PathBuf> {
 const MAX_NUMBER: usize = 4096;
 
 /// Parses a number of jobs or blocks.
-pub(super) fn number(text: &str) -> Result<NonZeroUsize, String> {
-    let number = text.parse().ok().filter(|n| *n <= MAX_NUMBER);
-    let number = number.and_then(NonZeroUsize::new);
-    number.ok_or_else(|| format!("not a number from 1 to {MAX_NUMBER}"))
+pub(super) fn number(what: &'static str) -> ValueParser<NonZeroUsize> {
+    value::parser(what, "1 to 4096 expected", |text| {
+        let number = text.parse().ok().filter(|n| *n <= MAX_NUMBER);
+        number.and_then(NonZeroUsize::new)
+    })
 }
 
 /// The largest block: 1 GiB.
@@ -80,11 +82,12 @@ const LARGEST_BLOCK: u64 = 1 << 30;
 const SMALLEST_BLOCK: usize = 4 << 10;
 
 /// Parses the size of a block.
-pub(super) fn block_size(text: &str) -> Result<NonZeroUsize, String> {
-    let size = parse_size(text, false).ok();
-    let size = size.filter(|size| (1..=LARGEST_BLOCK).contains(size));
-    // 1 GiB fits into 32 bits.
-    let size = size.and_then(|size| usize::try_from(size).ok());
-    let size = size.and_then(|size| NonZeroUsize::new(size.max(SMALLEST_BLOCK)));
-    size.ok_or_else(|| format!("invalid block size '{text}'"))
+pub(super) fn block_size() -> ValueParser<NonZeroUsize> {
+    value::parser("block size", "1 to 1G expected", |text| {
+        let size = parse_size(text, false).ok();
+        let size = size.filter(|size| (1..=LARGEST_BLOCK).contains(size));
+        // 1 GiB fits into 32 bits.
+        let size = size.and_then(|size| usize::try_from(size).ok());
+        size.and_then(|size| NonZeroUsize::new(size.max(SMALLEST_BLOCK)))
+    })
 }

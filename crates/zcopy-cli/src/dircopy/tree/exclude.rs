@@ -6,7 +6,7 @@ use std::path::Path;
 
 use regex::{RegexSet, RegexSetBuilder};
 
-use crate::quote::quoted;
+use crate::value;
 
 mod glob;
 
@@ -38,7 +38,7 @@ pub struct Exclude {
 #[non_exhaustive]
 pub enum PatternError {
     /// The pattern is malformed.
-    #[error("error parsing glob {}: {cause}", in_quotes(pattern))]
+    #[error("{}: {cause}", value::invalid("glob", pattern))]
     Malformed {
         /// The pattern.
         pattern: OsString,
@@ -46,19 +46,11 @@ pub enum PatternError {
         cause: globset::ErrorKind,
     },
     /// The pattern has a name that is empty, `.` or `..`.
-    #[error("glob {} can match nothing: no path has such a name", in_quotes(.0))]
+    #[error("{}: no path has such a name", value::invalid("glob", .0))]
     NoName(OsString),
     /// The patterns together take too much memory.
     #[error("too many globs")]
     TooMany(#[source] regex::Error),
-}
-
-/// The pattern for an error message, always in quotes.
-fn in_quotes(pattern: &OsStr) -> String {
-    match quoted(pattern) {
-        shown if *shown == *pattern => format!("'{shown}'"),
-        shown => shown,
-    }
 }
 
 /// Patterns for names and for paths.

@@ -8,7 +8,7 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::{Command, Stdio};
 
-use crate::exit;
+use crate::{exit, value};
 
 /// Who is to be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ fn add_list(targets: &mut Vec<Target>, list: &OsStr, place: Place<'_>) -> Result
 
 /// A process's number, or that and a descriptor's.
 fn parse(spec: &OsStr) -> Result<Target, &'static str> {
-    const EXPECTED: &str = "process ID or pid:fd pair expected";
+    const EXPECTED: &str = "process ID or PID:FD";
     let spec = spec.to_str().ok_or(EXPECTED)?;
     let (pid, fd) = match spec.split_once(':') {
         Some((pid, fd)) => (pid, Some(fd)),
@@ -120,7 +120,7 @@ fn parse(spec: &OsStr) -> Result<Target, &'static str> {
     let pid = pid.parse().ok().filter(|pid| *pid > 0);
     let fd = fd.map(str::parse).transpose();
     Ok(Target {
-        pid: pid.ok_or("invalid process ID")?,
+        pid: pid.ok_or("process ID")?,
         fd: fd.map_err(|_| EXPECTED)?,
     })
 }
@@ -153,11 +153,10 @@ impl Place<'_> {
 
     /// The complaint about a specification that may be a number.
     fn wrong(self, spec: &OsStr, what: &str) -> String {
-        let spec = spec.to_string_lossy();
+        let message = value::invalid(what, spec);
         match self {
-            Self::Option => format!("-d: {what}"),
-            Self::Operand => format!("{spec}: {what}"),
-            Self::Line(..) => format!("{self}: {spec}: {what}"),
+            Self::Option | Self::Operand => message,
+            Self::Line(..) => format!("{self}: {message}"),
         }
     }
 }
@@ -199,17 +198,23 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told_in_pvs_words() {
+    fn what_makes_no_sense_is_named() {
         for (spec, complaint) in [
-            ("abc", "-d: process ID or pid:fd pair expected"),
-            ("", "-d: process ID or pid:fd pair expected"),
-            (":3", "-d: process ID or pid:fd pair expected"),
-            ("12:", "-d: process ID or pid:fd pair expected"),
-            ("12:x", "-d: process ID or pid:fd pair expected"),
-            ("+12", "-d: process ID or pid:fd pair expected"),
-            ("12:99999999999", "-d: process ID or pid:fd pair expected"),
-            ("0", "-d: invalid process ID"),
-            ("99999999999", "-d: invalid process ID"),
+            ("abc", "process ID or PID:FD"),
+            ("", "process ID or PID:FD"),
+            (":3", "process ID or PID:FD"),
+            ("12:", "process ID or PID:FD"),
+            ("12:x", "process ID or PID:FD"),
+            ("+12", "process ID or PID:FD"),
+            ("12:99999999999", "process ID or PID:FD"),
+            ("0", "process ID"),
+            ("99999999999", "process ID"),
+        ] {
+            let complaint = value::invalid(complaint, spec.as_ref());
+            assert_eq!(of(&[spec]), Err(complaint.clone()), "{spec}");
+            assert_eq!(of(&["12", spec]), Err(complaint), "{spec}");
+        }
+        for (spec, complaint) in [
             ("=", "-d =: missing process name"),
             ("@", "-d @: missing filename"),
             (
@@ -219,8 +224,6 @@ mod tests {
         ] {
             assert_eq!(of(&[spec]), Err(complaint.to_owned()), "{spec}");
         }
-        let complaint = "abc: process ID or pid:fd pair expected";
-        assert_eq!(of(&["12", "abc"]), Err(complaint.to_owned()));
     }
 
     #[test]
@@ -231,10 +234,10 @@ mod tests {
         fs::write(&list, "# two\n\n 12 \n7\n").unwrap();
         assert_eq!(of(&[&spec]), Ok(vec![all_of(12), all_of(7)]));
         for (line, complaint) in [
-            ("0:5", "0:5: invalid process ID"),
-            ("x", "x: process ID or pid:fd pair expected"),
-            ("=", "=: missing process name"),
-            ("@list", "@: list within a list"),
+            ("0:5", value::invalid("process ID", "0:5".as_ref())),
+            ("x", value::invalid("process ID or PID:FD", "x".as_ref())),
+            ("=", "=: missing process name".to_owned()),
+            ("@list", "@: list within a list".to_owned()),
         ] {
             fs::write(&list, format!("12\n{line}\n")).unwrap();
             let complaint = format!("{}:2: {complaint}", list.display());
