@@ -63,8 +63,8 @@ pub fn refer_to_help() {
 }
 
 /// Writes a line to standard error, for programs to read.
-pub(crate) fn tell(line: &str) {
-    put(line.as_bytes().to_vec());
+pub(crate) fn tell(line: &[u8]) {
+    put(line.to_vec());
 }
 
 /// Writes a line to standard error, at once, so that the lines of two processes do not mix.

@@ -12,7 +12,7 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::OnceLock;
@@ -308,6 +308,26 @@ fn lock_of_byte(offset: i32) -> libc::flock {
     }
 }
 
+/// Duplicates a descriptor that this process was started with, above the standard ones. Programs that this process runs
+/// inherit neither.
+///
+/// # Errors
+///
+/// `EBADF` if it is closed.
+pub(crate) fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: neither call touches memory.
+    let own = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
+    if own == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    if fd > libc::STDERR_FILENO {
+        // SAFETY: as above.
+        unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
+    // SAFETY: the descriptor is new, and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(own) })
+}
+
 /// Closes a file that was written to.
 ///
 /// # Errors
@@ -325,7 +345,7 @@ pub fn close_file(file: OwnedFd) -> io::Result<()> {
 ///
 /// What `close(2)` says: on some file systems, that an earlier call failed.
 pub(crate) fn close_stdin() -> io::Result<()> {
-    // SAFETY: nobody owns a standard descriptor, and the tools do this last.
+    // SAFETY: nobody owns a standard descriptor, and the tools use none after this.
     unsafe { close(libc::STDIN_FILENO) }
 }
 
@@ -335,7 +355,7 @@ pub(crate) fn close_stdin() -> io::Result<()> {
 ///
 /// What `close(2)` says. Over a network that can be the first word of a write that failed.
 pub(crate) fn close_stdout() -> io::Result<()> {
-    // SAFETY: nobody owns a standard descriptor, and the tools do this last.
+    // SAFETY: nobody owns a standard descriptor, and the tools use none after this.
     unsafe { close(libc::STDOUT_FILENO) }
 }
 

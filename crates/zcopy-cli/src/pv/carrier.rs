@@ -45,6 +45,8 @@ pub(crate) struct Carrier<'a> {
     pace: Option<RateLimiter>,
     limit: Limit,
     status: Status,
+    /// The first message about what went wrong.
+    error: Option<String>,
     /// Whether the bytes go to a spool, and pass here once more.
     is_spooling: bool,
     /// Whether the output's reader has gone, which is told by a signal and not by a message.
@@ -68,6 +70,7 @@ impl<'a> Carrier<'a> {
             pace: settings.rate_limit.map(|rate| RateLimiter::new(rate.get())),
             limit,
             status: Status::GOOD,
+            error: None,
             is_spooling: false,
             is_unread: false,
         }
@@ -76,6 +79,11 @@ impl<'a> Carrier<'a> {
     /// What went wrong so far.
     pub(crate) fn status(&self) -> Status {
         self.status
+    }
+
+    /// The first message about what went wrong.
+    pub(crate) fn error(&self) -> Option<&str> {
+        self.error.as_deref()
     }
 
     /// Whether the output's reader has gone.
@@ -92,8 +100,8 @@ impl<'a> Carrier<'a> {
             let input = match Input::open(name, self.settings.direct) {
                 Ok(input) => input,
                 Err(error) => {
-                    self.complain(name, &error);
-                    self.status.add(Status::ACCESS);
+                    let cause = exit::worded(&error);
+                    self.fail(Status::ACCESS, format!("{}: {cause}", quoted(name)));
                     continue;
                 }
             };
@@ -121,8 +129,7 @@ impl<'a> Carrier<'a> {
         filled?;
         let name = spool.name();
         if let Err(error) = rustix::fs::seek(&spooled, SeekFrom::Start(0)) {
-            self.complain_of(spool, &error.into());
-            self.status.add(Status::TRANSFER);
+            self.spool_failed(spool, &error.into(), Status::TRANSFER);
             return ControlFlow::Break(());
         }
         let from = self.meter.place();
@@ -148,13 +155,11 @@ impl<'a> Carrier<'a> {
         match opened {
             Ok((file, None)) => Some(file),
             Ok((_, Some(name))) => {
-                self.say(name, "input file is also the output");
-                self.status.add(Status::INPUT_IS_OUTPUT);
+                self.is_own_output(name);
                 None
             }
             Err(error) => {
-                self.complain_of(spool, &error);
-                self.status.add(Status::ACCESS);
+                self.spool_failed(spool, &error, Status::ACCESS);
                 None
             }
         }
@@ -168,8 +173,7 @@ impl<'a> Carrier<'a> {
         output: &Output,
     ) -> ControlFlow<()> {
         if is_same_file(rustix::fs::fstat(input), output.as_fd()) {
-            self.say(name, "input file is also the output");
-            self.status.add(Status::INPUT_IS_OUTPUT);
+            self.is_own_output(name);
             return ControlFlow::Continue(());
         }
         let Some(running) = self.display.stop().begin() else {
@@ -197,20 +201,21 @@ impl<'a> Carrier<'a> {
                 if error.io_error_kind() == io::ErrorKind::BrokenPipe {
                     // Where SIGPIPE is ignored, a reader that leaves is the end, and no failure.
                     self.is_unread = true;
+                    let cause = exit::worded(&exit::cause(&error));
+                    let message = format!("{}: write error: {cause}", output.name());
+                    self.error.get_or_insert(message);
                 } else {
                     self.write_failed(output, &exit::cause(&error));
                 }
                 ControlFlow::Break(())
             }
             Side::Neither if error.is_refused() => {
-                self.say(name, "input file is also the output");
-                self.status.add(Status::INPUT_IS_OUTPUT);
+                self.is_own_output(name);
                 ControlFlow::Continue(())
             }
             _ => {
                 let cause = exit::worded(&exit::cause(&error));
-                self.display.say(format!("{}: {cause}", read_as(name)));
-                self.status.add(Status::TRANSFER);
+                self.fail(Status::TRANSFER, format!("{}: {cause}", read_as(name)));
                 ControlFlow::Continue(())
             }
         }
@@ -218,10 +223,9 @@ impl<'a> Carrier<'a> {
 
     /// Says that the output took no more, and why.
     fn write_failed(&mut self, output: &Output, error: &io::Error) {
-        self.status.add(Status::TRANSFER);
         let cause = exit::worded(error);
-        self.display
-            .say(format!("{}: write error: {cause}", output.name()));
+        let message = format!("{}: write error: {cause}", output.name());
+        self.fail(Status::TRANSFER, message);
     }
 
     /// Runs the transfer that the settings ask for.
@@ -333,19 +337,30 @@ impl<'a> Carrier<'a> {
         }
         if report.skipped_bytes() > 0 {
             self.status.add(Status::TRANSFER);
+            let n_bytes = report.skipped_bytes();
+            let message = format!("{}: {n_bytes} bytes could not be read", read_as(name));
+            self.error.get_or_insert(message);
         }
         if self.settings.per_file {
             self.display.end_of_file(name, counted, took);
         }
     }
 
-    fn complain(&self, name: &OsStr, error: &io::Error) {
-        self.say(name, &exit::worded(error));
+    /// Says what went wrong, and remembers it.
+    fn fail(&mut self, status: Status, message: String) {
+        self.status.add(status);
+        self.error.get_or_insert_with(|| message.clone());
+        self.display.say(message);
     }
 
-    fn complain_of(&self, spool: &Spool, error: &io::Error) {
-        let name = spool.worded();
-        self.display.say(format!("{name}: {}", exit::worded(error)));
+    fn is_own_output(&mut self, name: &OsStr) {
+        let message = format!("{}: input file is also the output", quoted(name));
+        self.fail(Status::INPUT_IS_OUTPUT, message);
+    }
+
+    fn spool_failed(&mut self, spool: &Spool, error: &io::Error, status: Status) {
+        let message = format!("{}: {}", spool.worded(), exit::worded(error));
+        self.fail(status, message);
     }
 
     fn say(&self, name: &OsStr, what: &str) {

@@ -1,23 +1,47 @@
 //! A digest of everything that passes.
 
-pub(crate) use crate::digest::{Algorithm, Stream};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 
-/// A digest with the name of standard input, as `sha256sum -c` and `b3sum -c` read it.
-pub(crate) fn line(stream: Stream) -> String {
-    format!("{}  -", stream.finish())
+use crate::choice::Choice;
+use crate::digest::Digest;
+pub(crate) use crate::digest::{Algorithm, Stream};
+use crate::dircopy::manifest::line;
+
+impl Choice for Algorithm {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("sha256", Self::Sha256), ("blake3", Self::Blake3)];
+}
+
+/// The line about the digest of a file, or of standard input, as `sha256sum -c` and `b3sum -c` read it. It has no end.
+pub(crate) fn line(digest: &Digest, file: Option<&OsStr>) -> Vec<u8> {
+    let Some(file) = file else {
+        return format!("{digest}  -").into_bytes();
+    };
+    let mut line = Vec::new();
+    line::write(digest, file.as_bytes(), &mut line);
+    line.pop();
+    line
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::{Algorithm, Stream, line};
 
     #[test]
-    fn a_line_names_the_digest_and_standard_input() {
+    fn a_line_names_the_digest_and_the_file_or_standard_input() {
         let mut stream = Stream::new(Algorithm::Sha256);
         stream.update(b"abc");
-        assert_eq!(
-            line(stream),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  -"
-        );
+        let digest = stream.finish();
+        let digits = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let line = |file: Option<&str>| {
+            String::from_utf8(line(&digest, file.map(OsStr::new))).unwrap_or_default()
+        };
+        assert_eq!(line(None), format!("{digits}  -"));
+        assert_eq!(line(Some("a b")), format!("{digits}  a b"));
+        assert_eq!(line(Some("a\nb")), format!("\\{digits}  a\\nb"));
+        assert_eq!(line(Some("-")), format!("{digits}  ./-"));
     }
 }

@@ -10,8 +10,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::changes::Changes;
+use super::ending::Ending;
 use super::face::Face;
 use super::meter::Meter;
+use super::objects::Objects;
 use super::settings::{Form, Output, Settings};
 use super::signals::{self, Signals};
 use super::stop::Stop;
@@ -29,7 +31,7 @@ pub(super) enum Event {
     /// An input has come to its end.
     EndOfFile(File),
     /// There is nothing more to come.
-    Over,
+    Over(Ending),
 }
 
 impl From<signals::Event> for Event {
@@ -83,6 +85,7 @@ impl Display {
         meter: &Arc<Meter>,
         output: Option<OwnedFd>,
         changes: &Arc<Changes>,
+        objects: Option<Objects>,
         stage: Stage,
     ) -> io::Result<Self> {
         let (events, receiver) = mpsc::channel();
@@ -95,6 +98,7 @@ impl Display {
             output,
             changes.clone(),
             stop.clone(),
+            objects,
             stage,
         )?;
         let thread = thread::Builder::new()
@@ -139,9 +143,9 @@ impl Display {
     }
 
     /// Shows how it ended. If a signal has come first, that is how, and this does not return.
-    pub(crate) fn finish(self) {
+    pub(crate) fn finish(self, ending: Ending) {
         if !self.signals.has_interrupted() {
-            self.tell(Event::Over);
+            self.tell(Event::Over(ending));
         }
         // Should it have panicked, it has said so.
         let _ = self.thread.join();

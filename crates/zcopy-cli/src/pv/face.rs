@@ -10,24 +10,34 @@ use jiff::Zoned;
 
 use super::changes::Changes;
 use super::display::{Event, File, Stage, shares_terminal};
+use super::ending::State;
 use super::format::Format;
-use super::hook::{Hook, Told};
+use super::hook::{Hook, HookEnv};
 use super::instrument::{Clock, Instrument};
 use super::meter::Meter;
+use super::objects::Objects;
 use super::reading::Reading;
 use super::render::{self, render};
 use super::screen::{Screen, Setup};
 use super::settings::{Form, Settings};
 use super::signals::{self, Event as Signal};
-use super::status::Status;
 use super::stop::Stop;
 use super::{json, titles};
+use crate::exit;
 use crate::quote::quoted;
-use crate::{exit, sys};
 use crate::{number, time};
+
+mod end;
+mod objects;
 
 /// How often to look whether the first byte has come, or the last command is over.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How often to look whether the command is to be run, however seldom anything is shown.
+const HOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How long the command may take to hear of a signal.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long to sleep where nothing is shown.
 const LONG: Duration = Duration::from_secs(3600);
@@ -42,6 +52,10 @@ pub(super) struct Face {
     /// What is shown of this stage.
     format: Format,
     hook: Option<Hook>,
+    /// When to look next whether the command is to be run.
+    hook_due: Instant,
+    /// Where objects go, if not to standard error.
+    objects: Option<Objects>,
     /// When to draw next.
     due: Instant,
     /// Whether the first byte is waited for.
@@ -56,6 +70,7 @@ impl Face {
         output: Option<OwnedFd>,
         changes: Arc<Changes>,
         stop: Arc<Stop>,
+        objects: Option<Objects>,
         stage: Stage,
     ) -> io::Result<Self> {
         let mut screen = Screen::on_stderr(Setup {
@@ -75,6 +90,8 @@ impl Face {
             instrument: Instrument::new(meter, output, (settings.window, clock(&settings)), stage),
             waits: settings.waits,
             due: Instant::now(),
+            hook_due: Instant::now() + HOOK_INTERVAL,
+            objects,
             settings,
             changes,
             stop,
@@ -89,9 +106,13 @@ impl Face {
     /// Shows what the meter says until all is over.
     pub(super) fn show(mut self, events: &Receiver<Event>) {
         loop {
-            let timeout = self.due.saturating_duration_since(Instant::now());
+            let due = match self.hook {
+                Some(_) => self.due.min(self.hook_due),
+                None => self.due,
+            };
+            let timeout = due.saturating_duration_since(Instant::now());
             match events.recv_timeout(timeout) {
-                Ok(Event::Over) => return self.finish(events),
+                Ok(Event::Over(ending)) => return self.finish(events, &ending),
                 Ok(event) => self.answer(event),
                 Err(RecvTimeoutError::Timeout) => self.tick(),
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -122,12 +143,19 @@ impl Face {
             Event::Stage(stage) => self.begin_stage(stage),
             Event::Say(message) => self.complain(&message),
             Event::EndOfFile(file) => self.tell_file(&file),
-            Event::Over => {}
+            Event::Over(_) => {}
         }
     }
 
     fn tick(&mut self) {
         let now = Instant::now();
+        if self.hook.is_some() && self.hook_due <= now {
+            self.see_hook();
+            self.hook_due = now + HOOK_INTERVAL;
+        }
+        if now < self.due {
+            return;
+        }
         if self.waits {
             if self.instrument.has_begun() {
                 self.waits = false;
@@ -157,15 +185,15 @@ impl Face {
     /// Whether anybody is told anything before the end.
     fn is_shown(&self) -> bool {
         match self.settings.form {
-            Form::Line => self.screen.is_wanted(),
+            Form::Line => self.screen.is_wanted() || self.objects.is_some(),
             Form::Numeric | Form::Json => true,
-            Form::Quiet => false,
+            Form::Quiet => self.objects.is_some(),
         }
     }
 
     /// Whether readings are taken before the end.
     fn is_watched(&self) -> bool {
-        self.is_shown() || self.hook.is_some() || self.settings.stats
+        self.is_shown() || self.settings.stats
     }
 
     fn first_due(&self) -> Instant {
@@ -177,17 +205,19 @@ impl Face {
         begin.checked_add(wait).unwrap_or(begin + LONG)
     }
 
-    /// Takes a reading, and shows it.
-    fn draw(&mut self) {
-        let reading = self.instrument.read();
-        let ran = match (&mut self.hook, Told::of(&reading)) {
-            (Some(hook), Some(told)) => hook.see(told),
-            _ => Ok(()),
-        };
-        if let Err(error) = ran {
+    /// Runs the command if another step has been reached.
+    fn see_hook(&mut self) {
+        let reading = self.instrument.peek();
+        let told = HookEnv::of(&reading, State::Running);
+        if let Some(Err(error)) = self.hook.as_mut().map(|hook| hook.see(told)) {
             self.hook = None;
             self.complain(&format!("sh: {error}"));
         }
+    }
+
+    /// Takes a reading, and shows it.
+    fn draw(&mut self) {
+        let reading = self.instrument.read();
         self.put(&reading);
     }
 
@@ -195,21 +225,23 @@ impl Face {
     fn draw_again(&mut self) {
         if self.settings.form == Form::Line && self.screen.has_drawn() {
             let reading = self.instrument.read();
-            self.put(&reading);
+            self.show_reading(&reading);
         }
     }
 
-    /// Shows a reading in whatever form it is to have.
+    /// Writes a reading as an object, if objects are wanted, and shows it.
     fn put(&mut self, reading: &Reading) {
+        if self.writes_objects() {
+            let line = self.object(reading, None);
+            self.put_object(&line);
+        }
+        self.show_reading(reading);
+    }
+
+    /// Shows a reading in whatever form it is to have for people.
+    fn show_reading(&mut self, reading: &Reading) {
         match self.settings.form {
-            Form::Json => {
-                let name = self.instrument.stage().name.as_deref();
-                let bytes = self.instrument.bytes();
-                let counts_bytes = self.instrument.counts_bytes();
-                let route = self.instrument.strategy();
-                let line = json::Line::of(reading, name, bytes, counts_bytes, route);
-                self.screen.say(&crate::json::line(&line));
-            }
+            Form::Json => {}
             Form::Numeric => {
                 self.render(reading);
                 let line = std::mem::take(&mut self.line);
@@ -269,7 +301,14 @@ impl Face {
     fn begin_stage(&mut self, stage: Stage) {
         // The meter has gone on meanwhile.
         let reading = self.instrument.read_last_at(stage.from);
+        if self.writes_objects() && !self.is_early() {
+            let line = self.object(&reading, None);
+            self.put_object(&line);
+        }
         self.end_stage(&reading);
+        if let Some(hook) = &mut self.hook {
+            hook.restart();
+        }
         self.format = format_of(&self.settings, &stage);
         self.instrument.begin_stage(stage);
         self.due = self.first_due();
@@ -278,14 +317,18 @@ impl Face {
     /// Shows how the stage has ended.
     fn end_stage(&mut self, reading: &Reading) {
         if self.is_shown() && !self.is_early() {
-            self.put(reading);
+            self.show_reading(reading);
         }
         if !self.settings.stats {
             return self.screen.finish();
         }
         let statistics = self.instrument.statistics();
+        if self.writes_objects() {
+            let line = crate::json::line(&json::Rates::of(&statistics));
+            self.put_object(&line);
+        }
         let line = match (self.settings.form, self.settings.unit) {
-            (Form::Json, _) => crate::json::line(&json::Rates::of(&statistics)),
+            (Form::Json, _) => return self.screen.finish(),
             (_, number::Unit::Bits) => statistics.in_bits(),
             _ => statistics.to_string(),
         };
@@ -296,7 +339,7 @@ impl Face {
     fn end_with(&mut self, message: &str, reading: &Reading) {
         if self.screen.has_own_row() {
             self.screen.say(message);
-            self.put(reading);
+            self.show_reading(reading);
             self.screen.finish();
         } else {
             self.screen.finish();
@@ -315,20 +358,23 @@ impl Face {
         #[allow(clippy::cast_precision_loss, reason = "a rate needs no more digits")]
         let rate = file.counted as f64 / seconds;
         let line = match settings.form {
-            Form::Quiet => return,
-            Form::Json => {
-                crate::json::line(&json::File::of(file, rate, self.instrument.counts_bytes()))
-            }
-            Form::Line | Form::Numeric => format!(
+            Form::Quiet | Form::Json => None,
+            Form::Line | Form::Numeric => Some(format!(
                 "{} {} [{}] {}",
                 number::amount(file.counted, settings.unit, settings.si),
                 time::duration(file.took),
                 number::rate(rate, settings.unit, settings.si),
                 quoted(&file.name)
-            ),
+            )),
         };
-        self.screen.say(&line);
-        self.draw_again();
+        if self.writes_objects() {
+            let object = json::File::of(file, rate, self.instrument.counts_bytes());
+            self.put_object(&crate::json::line(&object));
+        }
+        if let Some(line) = line {
+            self.screen.say(&line);
+            self.draw_again();
+        }
     }
 
     fn complain(&mut self, message: &str) {
@@ -336,47 +382,6 @@ impl Face {
         let message = format!("{}: {message}", program.to_string_lossy());
         self.screen.say(&message);
         self.draw_again();
-    }
-
-    fn finish(mut self, events: &Receiver<Event>) {
-        if self.waits && self.instrument.has_begun() {
-            self.waits = false;
-            self.instrument.restart();
-        }
-        let reading = self.instrument.read_last();
-        self.end_stage(&reading);
-        if let (Some(hook), Some(told)) = (self.hook.take(), Told::of(&reading)) {
-            let heed = || {
-                if let Ok(Event::Signal(Signal::Interrupted(signal))) = events.recv_timeout(LOOK) {
-                    self.interrupted(signal);
-                }
-            };
-            if let Err(error) = hook.finish(told, heed) {
-                self.complain(&format!("sh: {error}"));
-            }
-        }
-        self.screen.close();
-    }
-
-    /// Ends the process, once the transfer has returned or does not.
-    fn interrupted(&mut self, signal: i32) {
-        self.stop.stop(signal);
-        self.changes.take_back_for_good();
-        // What the terminal has echoed stands in the line.
-        self.draw_again();
-        let program = exit::program();
-        if signal == libc::SIGQUIT {
-            // Whoever wants to look at a core gets one, and a tidy terminal.
-            self.screen.finish();
-            sys::by_default(signal);
-        }
-        let program = program.to_string_lossy();
-        let name = signals::name(signal);
-        let message = format!("{program}: interrupted by a signal: {name}");
-        let reading = self.instrument.read();
-        self.end_with(&message, &reading);
-        self.screen.close();
-        std::process::exit(Status::SIGNAL.number().into());
     }
 }
 

@@ -126,6 +126,19 @@ impl Instrument {
         self.meter.strategy()
     }
 
+    /// How far the stage has come, without a sample for the rates.
+    pub(super) fn peek(&mut self) -> Reading {
+        let unread = self.unread();
+        let place = self.meter.place();
+        self.count(place, unread);
+        Reading {
+            elapsed: self.elapsed(),
+            moved: self.highest,
+            share: self.share(place),
+            ..Reading::before(Zoned::default(), self.stage.total)
+        }
+    }
+
     /// A reading as of now.
     pub(super) fn read(&mut self) -> Reading {
         let unread = self.unread();
@@ -148,14 +161,7 @@ impl Instrument {
     }
 
     fn reading(&mut self, place: Place, unread: u64, is_over: bool) -> Reading {
-        let from = self.stage.from;
-        let bytes = place.bytes.saturating_sub(from.bytes);
-        let moved = if self.meter.counts_bytes() {
-            bytes.saturating_sub(unread)
-        } else {
-            place.counted.saturating_sub(from.counted)
-        };
-        self.highest = self.highest.max(moved);
+        let bytes = self.count(place, unread);
         let elapsed = self.elapsed();
         if is_over {
             self.history.finish(elapsed, self.highest);
@@ -178,7 +184,7 @@ impl Instrument {
                 Some(total) => self.bytes.remaining(Some(total)),
                 None => self.history.remaining(self.stage.total),
             },
-            share: self.stage.bytes.and_then(|total| share(bytes, total)),
+            share: self.share(place),
             buffer: self.buffer_use(unread),
             tail,
             line,
@@ -186,6 +192,25 @@ impl Instrument {
             is_over,
             ..Reading::before((self.clock)(), self.stage.total)
         }
+    }
+
+    /// Counts what has been moved in this stage, and returns the bytes of it.
+    fn count(&mut self, place: Place, unread: u64) -> u64 {
+        let from = self.stage.from;
+        let bytes = place.bytes.saturating_sub(from.bytes);
+        let moved = if self.meter.counts_bytes() {
+            bytes.saturating_sub(unread)
+        } else {
+            place.counted.saturating_sub(from.counted)
+        };
+        self.highest = self.highest.max(moved);
+        bytes
+    }
+
+    /// How many percent of the stage's bytes have been moved, where only they are known.
+    fn share(&self, place: Place) -> Option<f64> {
+        let bytes = place.bytes.saturating_sub(self.stage.from.bytes);
+        self.stage.bytes.and_then(|total| share(bytes, total))
     }
 
     /// What sits in the output's pipe, and has not been read.

@@ -1,27 +1,31 @@
 //! The whole of a run: what is opened, moved, shown and closed, in which order.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::ops::ControlFlow;
 use std::os::fd::AsFd as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::ArgMatches;
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 
 use super::carrier::{Carrier, Limit, is_same_file};
 use super::changes::Changes;
 use super::digest::{self, Stream};
 use super::display::{Display, Place, Stage};
+use super::ending::{Ending, Refusal, State};
 use super::format::Format;
 use super::input;
 use super::meter::Meter;
+use super::objects::Objects;
 use super::options::Args;
 use super::output::Output;
 use super::pidfile::Pidfile;
-use super::settings::{self, Settings, Size};
+use super::settings::{self, Form, JsonOutput, Settings, Size};
 use super::status::Status;
 use super::watch;
 use super::witness::{Counted, Witness};
+use crate::digest::Digest;
 use crate::quote::quoted;
 use crate::{exit, sys};
 
@@ -52,33 +56,18 @@ fn transfer(mut settings: Settings) -> Status {
     let dies_of_sigpipe = !sys::is_ignored(libc::SIGPIPE);
     sys::ignore_sigpipe();
 
-    let pidfile = match settings.pidfile.as_deref().map(Pidfile::at) {
-        Some(Ok(pidfile)) => Some(pidfile),
-        Some(Err(error)) => {
-            let path = settings.pidfile.unwrap_or_default();
-            complain(&quoted(path.as_os_str()), &error);
-            return Status::PIDFILE;
-        }
+    let objects = match settings
+        .json
+        .as_ref()
+        .map(|json| open_objects(json, &settings))
+    {
+        Some(Ok(objects)) => Some(objects),
+        Some(Err(refusal)) => return refusal.report(&settings, None),
         None => None,
     };
-    let changes = Arc::new(Changes::with(pidfile));
-    let output = match Output::open(&settings.output) {
-        Ok(output) => output,
-        Err(error) => {
-            let name = match &settings.output {
-                settings::Output::File(path) => quoted(path.as_os_str()),
-                _ => "(stdout)".to_owned(),
-            };
-            complain(&name, &error);
-            return Status::ACCESS;
-        }
-    };
-    if let Some(status) = replace(&settings.inputs, &output) {
-        return status;
-    }
-    let sizes = match sizes(&settings, &output) {
-        Ok(sizes) => sizes,
-        Err(status) => return status,
+    let (changes, output, sizes) = match prepare(&settings) {
+        Ok(prepared) => prepared,
+        Err(refusal) => return refusal.report(&settings, objects),
     };
 
     let digest = settings.hash.map(Stream::new);
@@ -107,13 +96,13 @@ fn transfer(mut settings: Settings) -> Status {
         &meter,
         pipe.and_then(Result::ok),
         &changes,
+        objects,
         first,
     );
     let display = match display {
         Ok(display) => display,
         Err(error) => {
-            complain("(stderr)", &error);
-            return Status::INTERNAL;
+            return Refusal::of(Status::INTERNAL, "(stderr)", &error).report(&settings, None);
         }
     };
     let mut carrier = Carrier::new(&settings, &meter, &display, &changes, sizes.limit);
@@ -122,35 +111,136 @@ fn transfer(mut settings: Settings) -> Status {
         Some(spool) => carrier.carry_through(spool, &settings.inputs, &output),
     };
     let (mut status, is_unread) = (carrier.status(), carrier.is_unread());
-    display.finish();
-    drop(changes);
-    // Of what did not arrive nobody wants the digest.
-    if taken.is_continue()
-        && let Some(digest) = meter.witness().digest()
-    {
-        exit::tell(&digest::line(digest));
+    let mut error = carrier.error().map(str::to_owned);
+    // The digest of what did not arrive would be taken for that of everything.
+    let digest = match taken {
+        ControlFlow::Continue(()) => meter.witness().digest().map(Stream::finish),
+        ControlFlow::Break(()) => None,
+    };
+    let file = digest_file(&settings, &output, status).map(OsStr::to_owned);
+    let closed = close(output, &settings.inputs, &display);
+    if let Err(refusal) = closed {
+        status.add(refusal.status);
+        error.get_or_insert(refusal.message);
     }
-    status.add(close(output, &settings.inputs));
+    display.finish(Ending {
+        state: match status {
+            _ if is_unread => State::Interrupted,
+            Status::GOOD => State::Done,
+            _ => State::Failed,
+        },
+        error,
+        digest: digest.as_ref().map(Digest::to_string),
+    });
+    drop(changes);
+    // An object on standard error has it already, and its reader expects objects.
+    if let Some(digest) = &digest
+        && settings.form != Form::Json
+    {
+        exit::tell(&digest::line(digest, file.as_deref()));
+    }
     if is_unread && dies_of_sigpipe {
         sys::by_default(libc::SIGPIPE);
     }
     status
 }
 
+/// Opens the place for objects, and empties a file, unless that is an input or the output.
+fn open_objects(json: &JsonOutput, settings: &Settings) -> Result<Objects, Refusal> {
+    let refused = |error| Refusal::of(Status::ACCESS, &json.name(), &error);
+    let objects = Objects::open(json).map_err(refused)?;
+    let Some(file) = objects.file() else {
+        return Ok(objects);
+    };
+    let is_same = |name: &OsStr| is_same_file(input::status(name), file.as_fd());
+    let message = if let Some(name) = settings.inputs.iter().find(|name| is_same(name)) {
+        format!("{}: input file is also the output", quoted(name))
+    } else if let settings::Output::File(path) = &settings.output
+        && is_same(path.as_os_str())
+    {
+        format!(
+            "{}: file of --json is also the output",
+            quoted(path.as_os_str())
+        )
+    } else {
+        if matches!(json, JsonOutput::File(_)) {
+            file.set_len(0).map_err(refused)?;
+        }
+        return Ok(objects);
+    };
+    Err(Refusal {
+        status: Status::INPUT_IS_OUTPUT,
+        message,
+    })
+}
+
+/// Keeps the process's number, opens the output, and asks how much there is to move.
+fn prepare(settings: &Settings) -> Result<(Arc<Changes>, Output, Sizes), Refusal> {
+    let pidfile = match settings.pidfile.as_deref() {
+        Some(path) => Some(
+            Pidfile::at(path)
+                .map_err(|error| Refusal::of(Status::PIDFILE, &quoted(path.as_os_str()), &error))?,
+        ),
+        None => None,
+    };
+    let changes = Arc::new(Changes::with(pidfile));
+    let output = Output::open(&settings.output).map_err(|error| {
+        let name = match &settings.output {
+            settings::Output::File(path) => quoted(path.as_os_str()),
+            _ => "(stdout)".to_owned(),
+        };
+        Refusal::of(Status::ACCESS, &name, &error)
+    })?;
+    replace(&settings.inputs, &output)?;
+    let sizes = sizes(settings, &output)?;
+    Ok((changes, output, sizes))
+}
+
+/// The file that the digest is of, if it is of one file.
+fn digest_file<'a>(
+    settings: &'a Settings,
+    output: &'a Output,
+    status: Status,
+) -> Option<&'a OsStr> {
+    let is_file = |stat: rustix::io::Result<Stat>, kinds: &[FileType]| {
+        stat.is_ok_and(|stat| kinds.contains(&FileType::from_raw_mode(stat.st_mode)))
+    };
+    if let Output::File(file, path) = output
+        && is_file(rustix::fs::fstat(file), &[FileType::RegularFile])
+    {
+        return Some(path.as_os_str());
+    }
+    let kinds = [FileType::RegularFile, FileType::BlockDevice];
+    match &settings.inputs[..] {
+        // Without -S it has been read from its beginning to its end.
+        [name]
+            if name != "-"
+                && !settings.stops_at_size
+                && status == Status::GOOD
+                && is_file(rustix::fs::stat(name), &kinds) =>
+        {
+            Some(name)
+        }
+        _ => None,
+    }
+}
+
 /// Empties an output that was named, unless it is one of the inputs.
-fn replace(inputs: &[OsString], output: &Output) -> Option<Status> {
+fn replace(inputs: &[OsString], output: &Output) -> Result<(), Refusal> {
     if !matches!(output, Output::File(..)) {
-        return None;
+        return Ok(());
     }
     for name in inputs {
         if is_same_file(input::status(name), output.as_fd()) {
-            exit::say(&format!("{}: input file is also the output", quoted(name)));
-            return Some(Status::INPUT_IS_OUTPUT);
+            return Err(Refusal {
+                status: Status::INPUT_IS_OUTPUT,
+                message: format!("{}: input file is also the output", quoted(name)),
+            });
         }
     }
-    let error = output.replace().err()?;
-    complain(&output.name(), &error);
-    Some(Status::ACCESS)
+    output
+        .replace()
+        .map_err(|error| Refusal::of(Status::ACCESS, &output.name(), &error))
 }
 
 /// How much there will be.
@@ -164,14 +254,14 @@ struct Sizes {
 }
 
 /// How much there will be, and how much may be moved at most.
-fn sizes(settings: &Settings, output: &Output) -> Result<Sizes, Status> {
+fn sizes(settings: &Settings, output: &Output) -> Result<Sizes, Refusal> {
     let given = match &settings.size {
         Some(Size::Of(size)) => Some(*size),
         Some(Size::As(path)) => match input::size_as(path) {
             Ok(size) => Some(size),
             Err(error) => {
-                complain(&quoted(path.as_os_str()), &error);
-                return Err(Status::MEMORY);
+                let name = quoted(path.as_os_str());
+                return Err(Refusal::of(Status::MEMORY, &name, &error));
             }
         },
         None => None,
@@ -212,22 +302,27 @@ fn sizes(settings: &Settings, output: &Output) -> Result<Sizes, Status> {
 }
 
 /// Closes what was written to, where an error may be told at last.
-fn close(output: Output, inputs: &[OsString]) -> Status {
-    let mut status = Status::GOOD;
-    if inputs.iter().any(|name| name == "-")
-        && let Err(error) = sys::close_stdin()
-    {
-        complain("(stdin)", &error);
-        status.add(Status::INTERNAL);
+///
+/// # Errors
+///
+/// The first one. All have been reported.
+fn close(output: Output, inputs: &[OsString], display: &Display) -> Result<(), Refusal> {
+    let mut outcome = Ok(());
+    let mut note = |name: &str, closed: std::io::Result<()>| {
+        if let Err(error) = closed {
+            let refusal = Refusal::of(Status::INTERNAL, name, &error);
+            display.say(refusal.message.clone());
+            if outcome.is_ok() {
+                outcome = Err(refusal);
+            }
+        }
+    };
+    if inputs.iter().any(|name| name == "-") {
+        note("(stdin)", sys::close_stdin());
     }
     let name = output.name();
-    if let Err(error) = output.close() {
-        complain(&name, &error);
-        status.add(Status::INTERNAL);
-    }
-    status
-}
-
-fn complain(name: &str, error: &std::io::Error) {
-    exit::say(&format!("{name}: {}", exit::worded(error)));
+    note(&name, output.close());
+    // The thread that draws may still open files, which are not to stand there.
+    let _ = sys::hold_closed_descriptors();
+    outcome
 }

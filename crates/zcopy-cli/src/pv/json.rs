@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::display;
+use super::ending::{Ending, State};
 use super::reading::Reading;
 use crate::history::Statistics;
 use crate::json::rounded;
@@ -32,6 +33,15 @@ pub(crate) struct Line<'a> {
     /// What moves the bytes.
     route: Option<String>,
     over: bool,
+    /// How it ended, in the last object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State>,
+    /// The first message about what failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    /// The digest of all bytes, in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    digest: Option<&'a str>,
 }
 
 impl<'a> Line<'a> {
@@ -54,6 +64,20 @@ impl<'a> Line<'a> {
             eta: reading.remaining.map(|eta| rounded(eta.as_secs_f64())),
             route: route.map(|route| route.to_string()),
             over: reading.is_over,
+            state: None,
+            error: None,
+            digest: None,
+        }
+    }
+
+    /// Makes it the last object, which says how the transfer ended.
+    pub(crate) fn ending(self, ending: &'a Ending) -> Self {
+        Self {
+            over: true,
+            state: Some(ending.state),
+            error: ending.error.as_deref(),
+            digest: ending.digest.as_deref(),
+            ..self
         }
     }
 }

@@ -6,6 +6,9 @@ use clap::{ArgAction, ValueHint};
 
 use crate::choice::suggest;
 
+use super::digest::Algorithm;
+use crate::choice;
+
 /// What help says besides the options: formats, and how it ends.
 const SEQUENCES: &str = "\
 Sequences of FORMAT, of which those with a * may have a width in front: %20p,
@@ -118,9 +121,17 @@ pub struct Args {
     #[arg(short = 'n', long, help_heading = "Show")]
     pub(super) numeric: bool,
 
-    /// Print objects in JSON, a line each, whatever standard error is
-    #[arg(long, help_heading = "Show")]
-    pub(super) json: bool,
+    /// Print objects in JSON, a line each, to standard error, whatever that is; or to the descriptor FD, or to FILE, besides
+    /// what is shown and also with -q. The last one has a state: done, failed (with the error) or interrupted
+    #[arg(
+        long,
+        value_name = "FD|FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2",
+        help_heading = "Show"
+    )]
+    pub(super) json: Option<OsString>,
 
     /// Show nothing
     #[arg(short = 'q', long, help_heading = "Show")]
@@ -265,7 +276,9 @@ pub struct Args {
     #[arg(long, help_heading = "How")]
     pub(super) per_file: bool,
 
-    /// Run COMMAND by sh whenever more has been done
+    /// Run COMMAND by sh at every step of --every, and once if the transfer fails; `ZC_PV_STATE` (running, done, failed or
+    /// interrupted), `ZC_PV_PERCENT`, `ZC_PV_MOVED`, `ZC_PV_TOTAL` and `ZC_PV_SECONDS` are in its environment. Steps that pass
+    /// while it runs are told by one run
     #[arg(
         long,
         value_name = "COMMAND",
@@ -275,7 +288,7 @@ pub struct Args {
     )]
     pub(super) on_progress: Option<OsString>,
 
-    /// How much more, in per cent [default: 10]
+    /// Run the command of --on-progress every PERCENT per cent, whatever -i says [default: 10]
     #[arg(
         long,
         value_name = "PERCENT",
@@ -383,15 +396,17 @@ pub struct Args {
     #[arg(long, help_heading = "Transfer")]
     pub(super) stable: bool,
 
-    /// Print the digest of all bytes at the end: sha256 or blake3
+    /// Print the digest of all bytes to standard error at the end, as a line for sha256sum -c or b3sum -c that names the file
+    /// of -o, or else FILE, or - if it is of neither alone; with --json to standard error, only the last object has it.
+    /// ALGORITHM is sha256 or blake3
     #[arg(
         long,
         value_name = "ALGORITHM",
-        value_parser = suggest(&["sha256", "blake3"]),
+        help_heading = "Transfer",
         hide_possible_values = true,
-        help_heading = "Transfer"
+        value_parser = choice::parser::<Algorithm>()
     )]
-    pub(super) hash: Option<OsString>,
+    pub(super) hash: Option<Algorithm>,
 
     /// Watch what another process has open: PID, PID:FD, =NAME, or @ and a file with a list of these
     #[arg(

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU64;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use super::format::{Format, Shown};
 use super::options::Args;
 use super::witness::Counted;
 use crate::number::{Unit, parse_rate, parse_size};
+use crate::value;
 
 /// The shortest and the longest time between two displays.
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=600.0;
@@ -30,6 +32,8 @@ pub(crate) struct Settings {
     pub(crate) inputs: Vec<OsString>,
     pub(crate) output: Output,
     pub(crate) form: Form,
+    /// Where objects in JSON go, if not to standard error.
+    pub(crate) json: Option<JsonOutput>,
     /// What is shown; of numeric output, a line's parts.
     pub(crate) format: Format,
     pub(crate) extra: Option<Extra>,
@@ -91,6 +95,15 @@ pub(crate) enum Form {
     Quiet,
 }
 
+/// A descriptor or a file of their own for objects in JSON.
+#[derive(Debug)]
+pub(crate) enum JsonOutput {
+    /// A descriptor that this process was started with.
+    Fd(RawFd),
+    /// A file, which is made or replaced.
+    File(PathBuf),
+}
+
 /// How much there will be, as the user knows it.
 #[derive(Debug)]
 pub(crate) enum Size {
@@ -130,7 +143,7 @@ pub(crate) struct Hook {
 impl Settings {
     /// Whether anybody may want to know before the end how far it has come.
     pub(crate) fn is_watched(&self) -> bool {
-        self.form != Form::Quiet || self.hook.is_some() || self.stats
+        self.form != Form::Quiet || self.json.is_some() || self.hook.is_some() || self.stats
     }
 
     /// Every format that something is shown by.
@@ -143,33 +156,38 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// What is wrong with one, in pv's words.
+    /// What is wrong with one, in the words of GNU's tools.
     #[allow(
         clippy::too_many_lines,
         reason = "one value after the other, and none needs another"
     )]
     pub(crate) fn of(args: &Args, matches: &ArgMatches) -> Result<Self, String> {
         let si = |option: &str| args.si && stands_before(matches, "si", option);
-        let size_of = |letter, id, given: &Option<OsString>| {
+        let size_of = |what, id, given: &Option<OsString>| {
             let parse = |text: &str| parse_size(text, si(id)).ok();
-            read(
-                letter,
-                given.as_deref(),
-                parse,
-                "numeric value not understood",
-            )
+            read(what, given.as_deref(), parse)
         };
 
+        let json = args.json.as_deref().map(json_output).transpose()?.flatten();
+        let output = match &args.output {
+            _ if args.discard => Output::Nowhere,
+            Some(path) if path != "-" => Output::File(path.into()),
+            _ => Output::Stdout,
+        };
+        if let (Some(JsonOutput::Fd(1)), Output::Stdout) = (&json, &output) {
+            let message = value::invalid("descriptor", "1".as_ref());
+            return Err(format!("{message}: the bytes go there"));
+        }
         let form = if args.quiet {
             Form::Quiet
-        } else if args.json {
+        } else if args.json.is_some() && json.is_none() {
             Form::Json
         } else if args.numeric {
             Form::Numeric
         } else {
             Form::Line
         };
-        let tail = number('A', args.last_written.as_deref(), usize::MAX)?;
+        let tail = number("number of bytes", args.last_written.as_deref(), usize::MAX)?;
         let shown = Shown {
             progress: args.progress,
             timer: args.timer,
@@ -202,10 +220,7 @@ impl Settings {
             Some(spec) => {
                 let spec = spec.to_string_lossy();
                 let extra = Extra::parse(&spec);
-                Some(
-                    extra
-                        .ok_or_else(|| wrong('x', &spec, "invalid extra display specification"))?,
-                )
+                Some(extra.ok_or_else(|| value::invalid("extra display", spec.as_ref().as_ref()))?)
             }
             None => None,
         };
@@ -219,17 +234,13 @@ impl Settings {
             (Counted::Bytes, true) => Unit::Bits,
             (Counted::Bytes, false) => Unit::Bytes,
         };
-        let buffer_size = size_of('B', "buffer_size", &args.buffer_size)?;
-        let block = size_of('Z', "error_skip_block", &args.error_skip_block)?;
+        let buffer_size = size_of("buffer size", "buffer_size", &args.buffer_size)?;
+        let block = size_of("block size", "error_skip_block", &args.error_skip_block)?;
         let block = block.and_then(NonZeroU64::new);
         let shows_bytes = format.needs_bytes() || extra.as_ref().is_some_and(Extra::needs_bytes);
         Ok(Self {
             inputs: args.files.clone(),
-            output: match &args.output {
-                _ if args.discard => Output::Nowhere,
-                Some(path) if path != "-" => Output::File(path.into()),
-                _ => Output::Stdout,
-            },
+            output,
             form,
             extra,
             counted,
@@ -245,23 +256,30 @@ impl Settings {
                 Some(given) => Some(size(given, si("size"))?),
                 None => None,
             },
-            interval: seconds('i', args.interval.as_deref())?.map_or(
+            interval: seconds("interval", args.interval.as_deref())?.map_or(
                 Duration::from_secs(1),
                 |seconds| {
                     Duration::from_secs_f64(seconds.clamp(*INTERVALS.start(), *INTERVALS.end()))
                 },
             ),
             window: Duration::from_secs(
-                number('m', args.average_rate_window.as_deref(), u32::MAX)?
-                    .map_or(30, |s| s.max(1))
-                    .into(),
+                number(
+                    "number of seconds",
+                    args.average_rate_window.as_deref(),
+                    u32::MAX,
+                )?
+                .map_or(30, |s| s.max(1))
+                .into(),
             ),
-            delay: seconds('D', args.delay_start.as_deref())?.map_or(Duration::ZERO, |seconds| {
-                Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-            }),
+            delay: seconds("delay", args.delay_start.as_deref())?
+                .map_or(Duration::ZERO, |seconds| {
+                    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+                }),
             waits: args.wait,
-            columns: number('w', args.width.as_deref(), u16::MAX)?.filter(|columns| *columns > 0),
-            rows: number('H', args.height.as_deref(), u16::MAX)?.filter(|rows| *rows > 0),
+            columns: number("number of columns", args.width.as_deref(), u16::MAX)?
+                .filter(|columns| *columns > 0),
+            rows: number("number of rows", args.height.as_deref(), u16::MAX)?
+                .filter(|rows| *rows > 0),
             stats: args.stats,
             force: args.force,
             own_row: args.cursor,
@@ -273,15 +291,12 @@ impl Settings {
                 }),
                 None => None,
             },
-            rate_limit: read(
-                'L',
-                args.rate_limit.as_deref(),
-                |text| parse_rate(text, si("rate_limit")).ok(),
-                "numeric value not understood",
-            )?
+            rate_limit: read("rate", args.rate_limit.as_deref(), |text| {
+                parse_rate(text, si("rate_limit")).ok()
+            })?
             .and_then(NonZeroU64::new),
             buffer_size: buffer_size.and_then(in_memory),
-            pipe_size: size_of('J', "pipe_buffer_size", &args.pipe_buffer_size)?
+            pipe_size: size_of("pipe size", "pipe_buffer_size", &args.pipe_buffer_size)?
                 .and_then(in_memory),
             reads_and_writes: args.no_splice || buffer_size.is_some() || shows_bytes,
             skip: match args.skip_errors {
@@ -298,7 +313,8 @@ impl Settings {
                 file => Spool::File(file.into()),
             }),
             stable: args.stable,
-            hash: hash(args.hash.as_deref())?,
+            hash: args.hash,
+            json,
             pidfile: args.pidfile.as_ref().map(PathBuf::from),
             explains: args.explain,
             format,
@@ -308,24 +324,22 @@ impl Settings {
 
 /// What one value says, or what is wrong with it.
 fn read<T>(
-    letter: char,
+    what: &str,
     given: Option<&OsStr>,
     parse: impl Fn(&str) -> Option<T>,
-    otherwise: &str,
 ) -> Result<Option<T>, String> {
     let Some(given) = given else {
         return Ok(None);
     };
-    let given = given.to_string_lossy();
-    match parse(&given) {
+    match parse(&given.to_string_lossy()) {
         Some(value) => Ok(Some(value)),
-        None => Err(wrong(letter, &given, otherwise)),
+        None => Err(value::invalid(what, given)),
     }
 }
 
 /// A whole number, `most` at most: a larger one is as good.
 fn number<T: FromStr + Copy>(
-    letter: char,
+    what: &str,
     given: Option<&OsStr>,
     most: T,
 ) -> Result<Option<T>, String> {
@@ -335,15 +349,15 @@ fn number<T: FromStr + Copy>(
         // What are digits alone, and no number, are too many.
         is_number.then(|| digits.parse().unwrap_or(most))
     };
-    read(letter, given, parse, "integer argument expected")
+    read(what, given, parse)
 }
 
-fn seconds(letter: char, given: Option<&OsStr>) -> Result<Option<f64>, String> {
+fn seconds(what: &str, given: Option<&OsStr>) -> Result<Option<f64>, String> {
     let parse = |text: &str| {
         let seconds = text.replace(',', ".").parse::<f64>().ok()?;
         (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
     };
-    read(letter, given, parse, "numeric argument expected")
+    read(what, given, parse)
 }
 
 fn size(given: &OsStr, si: bool) -> Result<Size, String> {
@@ -352,12 +366,12 @@ fn size(given: &OsStr, si: bool) -> Result<Size, String> {
         return Ok(Size::As(OsStr::from_bytes(path).into()));
     }
     let parse = |text: &str| parse_size(text, si).ok();
-    let size = read('s', Some(given), parse, "numeric value not understood")?;
+    let size = read("size", Some(given), parse)?;
     Ok(Size::Of(size.unwrap_or_default()))
 }
 
 fn style(given: Option<&OsStr>) -> Result<BarStyle, String> {
-    let style = read('u', given, BarStyle::named, "invalid bar style")?;
+    let style = read("bar style", given, BarStyle::named)?;
     Ok(style.unwrap_or_default())
 }
 
@@ -366,35 +380,27 @@ fn every(given: Option<&OsStr>) -> Result<f64, String> {
         let percent = text.trim_end_matches('%').parse::<f64>().ok()?;
         (percent > 0.0 && percent <= 100.0).then_some(percent)
     };
-    let given = given.unwrap_or(OsStr::new("10"));
-    parse(&given.to_string_lossy()).ok_or_else(|| {
-        let given = given.to_string_lossy();
-        format!("--every: {given}: percentage above 0, and 100 at most, expected")
-    })
+    Ok(read("percentage", given, parse)?.unwrap_or(10.0))
 }
 
-fn hash(given: Option<&OsStr>) -> Result<Option<Algorithm>, String> {
-    let Some(given) = given else {
-        return Ok(None);
-    };
-    match given.to_str() {
-        Some("sha256") => Ok(Some(Algorithm::Sha256)),
-        Some("blake3") => Ok(Some(Algorithm::Blake3)),
-        _ => Err(format!(
-            "--hash: {}: sha256 or blake3 expected",
-            given.to_string_lossy()
-        )),
+/// Where objects go; nothing if that is standard error, where messages go too.
+fn json_output(given: &OsStr) -> Result<Option<JsonOutput>, String> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let bytes = given.as_bytes();
+    if bytes.is_empty() {
+        return Err(value::invalid("file or descriptor", given));
     }
+    if !bytes.iter().all(u8::is_ascii_digit) {
+        return Ok(Some(JsonOutput::File(given.into())));
+    }
+    let fd = read("descriptor", Some(given), |text| text.parse().ok())?;
+    Ok(fd.filter(|fd| *fd != 2).map(JsonOutput::Fd))
 }
 
 /// A size in memory, unless it is none.
 fn in_memory(size: u64) -> Option<usize> {
     let size = usize::try_from(size).unwrap_or(usize::MAX);
     (size > 0).then_some(size)
-}
-
-fn wrong(letter: char, given: &str, otherwise: &str) -> String {
-    format!("-{letter}: {given}: {otherwise}")
 }
 
 /// Whether one option was written before another: prefixes are taken as the options before them say.

@@ -10,11 +10,12 @@ use super::target::{Target, targets};
 use super::{Row, View, Watch};
 use crate::pv::format::{Format, Layout, Piece};
 use crate::pv::json;
+use crate::pv::objects::Objects;
 use crate::pv::options::Args;
 use crate::pv::pidfile::Pidfile;
 use crate::pv::render::{Look, render};
 use crate::pv::screen::{Screen, Setup, Several};
-use crate::pv::settings::{Form, Settings, Size};
+use crate::pv::settings::{Form, JsonOutput, Settings, Size};
 use crate::pv::signals::{self, Event, Signals};
 use crate::pv::status::Status;
 use crate::quote::quoted;
@@ -56,7 +57,15 @@ pub(in crate::pv) fn follow(args: &Args, settings: &Settings) -> Status {
     if held.is_empty() {
         return status;
     }
-    match Follower::of(&wanted, held, settings, pidfile) {
+    let objects = match settings.json.as_ref().map(open_objects).transpose() {
+        Ok(objects) => objects,
+        Err(message) => {
+            exit::say(&message);
+            status.add(Status::ACCESS);
+            return status;
+        }
+    };
+    match Follower::of(&wanted, held, settings, pidfile, objects) {
         Ok(follower) => status.add(follower.run()),
         Err(error) => {
             exit::say(&format!("(stderr): {}", exit::worded(&error)));
@@ -64,6 +73,16 @@ pub(in crate::pv) fn follow(args: &Args, settings: &Settings) -> Status {
         }
     }
     status
+}
+
+/// Opens the place for objects, and empties a file.
+fn open_objects(json: &JsonOutput) -> Result<Objects, String> {
+    let refused = |error| format!("{}: {}", json.name(), exit::worded(&error));
+    let objects = Objects::open(json).map_err(refused)?;
+    if let (JsonOutput::File(_), Some(file)) = (json, objects.file()) {
+        file.set_len(0).map_err(refused)?;
+    }
+    Ok(objects)
 }
 
 /// Why these options do not go together, in pv's words.
@@ -116,6 +135,8 @@ struct Follower<'a> {
     pidfile: Option<Pidfile>,
     watch: Watch<Held>,
     screen: Several,
+    /// Where objects go, if not to standard error.
+    objects: Option<Objects>,
     format: Format,
     /// Whether a row has to say whose it is.
     is_of_several: bool,
@@ -135,6 +156,7 @@ impl<'a> Follower<'a> {
         held: Vec<(Target, Held)>,
         settings: &'a Settings,
         pidfile: Option<Pidfile>,
+        objects: Option<Objects>,
     ) -> std::io::Result<Self> {
         let is_lone = matches!(wanted, [Target { fd: Some(_), .. }]);
         let is_of_several = wanted.windows(2).any(|two| two[0].pid != two[1].pid);
@@ -159,6 +181,7 @@ impl<'a> Follower<'a> {
             pidfile,
             watch: Watch::of(held, settings.window, size),
             screen: Several::on(screen),
+            objects,
             format,
             is_of_several,
             name: settings.name.clone().filter(|_| is_lone),
@@ -234,15 +257,13 @@ impl<'a> Follower<'a> {
     }
 
     fn show(&mut self, rows: &[Row]) {
-        match self.settings.form {
-            Form::Json => {
-                for row in rows {
-                    let path = row.path.to_string_lossy();
-                    let line =
-                        json::Line::of(&row.reading, Some(&path), row.reading.moved, true, None);
-                    self.screen.say(&crate::json::line(&line));
-                }
+        if self.settings.form == Form::Json || self.objects.is_some() {
+            for row in rows {
+                self.put_object(row);
             }
+        }
+        match self.settings.form {
+            Form::Json => {}
             Form::Numeric => {
                 for line in self.lines(rows) {
                     self.screen.say(&line);
@@ -253,6 +274,22 @@ impl<'a> Follower<'a> {
                 self.screen.draw(&lines);
             }
             Form::Line | Form::Quiet => {}
+        }
+    }
+
+    fn put_object(&mut self, row: &Row) {
+        let path = row.path.to_string_lossy();
+        let line = json::Line::of(&row.reading, Some(&path), row.reading.moved, true, None);
+        let line = crate::json::line(&line);
+        match &mut self.objects {
+            Some(objects) => {
+                if let Err(error) = objects.put(&line) {
+                    let name = objects.name();
+                    let message = format!("{name}: write error: {}", exit::worded(&error));
+                    self.say(&message);
+                }
+            }
+            None => self.screen.say(&line),
         }
     }
 

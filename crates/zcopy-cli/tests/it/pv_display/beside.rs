@@ -201,3 +201,56 @@ fn the_first_stage_of_two_is_called_the_input() {
         ],
     );
 }
+
+/// Steps were looked for when the display was drawn.
+#[test]
+fn a_command_runs_at_every_step_whatever_the_interval_is() {
+    for options in ["-q -i 600", "-f -i 600", "-q -D 600", "-n -i 600"] {
+        let mut desk = Desk::with(&format!(
+            "pv {options} -s 100 --every 25 --on-progress 'echo $ZC_PV_PERCENT $ZC_PV_STATE >> log' < in 2> err > /dev/null"
+        ));
+        let mut source = desk.source();
+        let mut told = String::new();
+        for percent in [25, 50, 75, 100] {
+            source.write_all(&[0; 25]).unwrap();
+            told = format!("{told}{percent} running\n");
+            desk.wait_for_file("log", &told);
+        }
+        drop(source);
+        let _ = desk.end();
+        assert_eq!(desk.read("log"), told, "{options}");
+    }
+}
+
+#[test]
+fn the_steps_of_the_output_are_told_after_those_of_the_spool() {
+    let mut desk = Desk::with(
+        "pv -q -U - --every 50 --on-progress 'echo $ZC_PV_PERCENT $ZC_PV_STATE >> log' f > /dev/null",
+    );
+    let _ = desk.end();
+    assert!(
+        desk.read("log").ends_with("100 done\n"),
+        "{}",
+        desk.read("log")
+    );
+}
+
+#[test]
+fn a_command_runs_once_if_the_transfer_fails() {
+    let hook = "--on-progress 'echo $ZC_PV_STATE:$ZC_PV_PERCENT:$ZC_PV_TOTAL >> log'";
+    for (arguments, told) in [
+        ("f nope > /dev/null", "failed:100:2048\n"),
+        ("f > /dev/full", "failed:0:2048\n"),
+        ("nope > /dev/null", "failed::0\n"),
+        ("f -o no/where", "failed::\n"),
+        ("f > /dev/null", "done:100:2048\n"),
+    ] {
+        let mut desk = Desk::with(&format!("pv -q {hook} {arguments}"));
+        let _ = desk.end();
+        // The last step may have been told before.
+        let log = desk.read("log");
+        let log = log.strip_prefix("running:100:2048\n").unwrap_or(&log);
+        assert_eq!(log, if log.is_empty() { "" } else { told }, "{arguments}");
+        assert!(!log.is_empty() || told.starts_with("done"), "{arguments}");
+    }
+}

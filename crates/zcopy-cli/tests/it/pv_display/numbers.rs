@@ -107,6 +107,8 @@ fn every_line_of_json_is_an_object_that_says_it_all() {
             "{last}"
         );
     }
+    assert_eq!(last["state"], "done");
+    assert!(before.iter().all(|line| line.get("state").is_none()));
     let half = lines.iter().find(|line| line["bytes"] == 5);
     assert!(half.is_some_and(|half| half["eta"].as_f64().is_some()));
 }
@@ -147,6 +149,169 @@ fn of_an_unknown_size_neither_percent_nor_total_is_told() {
     for unknown in ["total", "percent", "eta"] {
         assert_eq!(last[unknown], Value::Null, "{last}");
     }
+}
+
+/// What a script leaves in `log`, object by object.
+fn logged(script: &str) -> Vec<Value> {
+    let mut desk = Desk::with(script);
+    let _ = desk.end();
+    objects(&desk.read("log"))
+}
+
+#[test]
+fn the_last_object_says_how_it_ended() {
+    for (script, state, error) in [
+        ("pv --json f 2> log > /dev/null", "done", None),
+        ("pv --json < /dev/null 2> log > /dev/null", "done", None),
+        (
+            "pv --json -v --per-file f g 2> log > /dev/null",
+            "done",
+            None,
+        ),
+        ("pv --json -W f 2> log > /dev/null", "done", None),
+        ("pv --json -D 600 f 2> log > /dev/null", "done", None),
+        ("pv --json -U - f 2> log > /dev/null", "done", None),
+        (
+            "pv --json=log f nope g 2> messages > /dev/null",
+            "failed",
+            Some("nope: No such file or directory"),
+        ),
+        (
+            "pv --json=log f 2> messages > /dev/full",
+            "failed",
+            Some("(stdout): write error: No space left on device"),
+        ),
+        (
+            "pv --json=log -o nowhere/x f 2> messages",
+            "failed",
+            Some("nowhere/x: No such file or directory"),
+        ),
+        (
+            "pv --json=log -s @nope f 2> messages > /dev/null",
+            "failed",
+            Some("nope: No such file or directory"),
+        ),
+        (
+            "pv --json=log f -o f 2> messages",
+            "failed",
+            Some("f: input file is also the output"),
+        ),
+        (
+            "pv --json=log lines 2> messages | true",
+            "failed",
+            Some("(stdout): write error: Broken pipe"),
+        ),
+    ] {
+        let script = script.replace("lines 2", "/dev/zero 2");
+        let lines = logged(&script);
+        let last = lines.last().unwrap();
+        assert_eq!(
+            (&last["state"], &last["over"]),
+            (&state.into(), &true.into()),
+            "{script}"
+        );
+        assert_eq!(last.get("error").and_then(Value::as_str), error, "{script}");
+        let n_ends = lines.iter().filter(|line| line.get("state").is_some());
+        assert_eq!(n_ends.count(), 1, "{script}: {lines:?}");
+    }
+}
+
+#[test]
+fn the_last_object_has_the_digest() {
+    let digest = "98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4";
+    let lines = logged("printf 'hi\\n' > h; pv --json --hash sha256 h 2> log > /dev/null");
+    assert_eq!(lines.last().unwrap()["digest"], digest);
+    let mut desk =
+        Desk::with("printf 'hi\\n' > h; pv -q --json=log --hash sha256 h 2> messages > /dev/null");
+    let _ = desk.end();
+    assert_eq!(objects(&desk.read("log")).last().unwrap()["digest"], digest);
+    assert_eq!(desk.read("messages"), format!("{digest}  h\n"));
+    // What did not arrive has none.
+    let lines = logged("pv --json=log --hash sha256 f 2> messages > /dev/full");
+    assert_eq!(lines.last().unwrap().get("digest"), None);
+}
+
+#[test]
+fn objects_go_to_a_descriptor_or_a_file_beside_what_is_shown() {
+    for destination in ["--json=3 3> log", "--json=log", "--json=./7"] {
+        let mut desk = Desk::with(&format!(
+            "pv -b {destination} f > /dev/null; test -e 7 && mv 7 log"
+        ));
+        assert_eq!(desk.left(), ["2.00KiB"]);
+        let last = objects(&desk.read("log")).pop().unwrap();
+        assert_eq!(
+            (&last["bytes"], &last["state"]),
+            (&2048.into(), &"done".into())
+        );
+    }
+    let mut desk = Desk::with("pv -q --json=3 f 3>&1 > /dev/null | cat > log");
+    assert_eq!(desk.left(), [""; 0]);
+    assert_eq!(objects(&desk.read("log")).len(), 1);
+    // What stood in a file is replaced, and what a shell appends to is kept.
+    let mut desk = Desk::with(
+        "cp lines log; pv -q --json=log f > /dev/null; pv -q --json=9 g 9>> log > /dev/null",
+    );
+    let _ = desk.end();
+    let lines = objects(&desk.read("log"));
+    let bytes: Vec<_> = lines.iter().map(|line| &line["bytes"]).collect();
+    assert_eq!(bytes, [2048, 3072]);
+    leaves("pv -X --json=1 f | grep -c state", &["1"]);
+    leaves("pv --json=2 f 2>&1 > /dev/null | grep -c state", &["1"]);
+}
+
+#[test]
+fn a_place_for_objects_that_cannot_be_had_is_refused_before_anything_is_moved() {
+    for (script, message) in [
+        ("pv --json=9 f -o new", "pv: --json=9: Bad file descriptor"),
+        (
+            "pv --json=3 f -o new 3< g",
+            "pv: --json=3: Bad file descriptor",
+        ),
+        (
+            "pv --json=no/where f -o new",
+            "pv: no/where: No such file or directory",
+        ),
+        (
+            "pv --json=f f -o new",
+            "pv: f: input file is also the output",
+        ),
+        (
+            "pv --json=./new f -o new",
+            "pv: new: file of --json is also the output",
+        ),
+    ] {
+        let script = format!("{script}; wc -c < f; test -s new || echo nothing");
+        leaves(&script, &[message, "2048", "nothing"]);
+    }
+    // Neither the input nor what the output holds is written over.
+    leaves(
+        "cp g new; pv --json=new f -o new; wc -c < new; pv --json=g g -o x; wc -c < g",
+        &[
+            "pv: new: file of --json is also the output",
+            "3072",
+            "pv: g: input file is also the output",
+            "3072",
+        ],
+    );
+    leaves(
+        "pv -q --json=/dev/full f | wc -c; pv -bq --json=full/log f > /dev/null",
+        &["2048", "pv: full/log: No such file or directory"],
+    );
+}
+
+/// Its reader may have stopped, or have gone.
+#[test]
+fn nobody_waits_for_a_reader_of_objects() {
+    let mut desk = Desk::with(
+        "mkfifo o; sleep 60 < o & exec 3> o; reader=$!; \
+         for i in $(seq 9); do yes 1234567890 | head -c 20000 >&3 & done; sleep 0.2; \
+         pv -q --json=3 f | wc -c; kill $reader; wait 2> /dev/null; true",
+    );
+    desk.wait_for_row("2048");
+    let _ = desk.end();
+    let mut desk = Desk::with("pv -q --json=3 -i 0.1 -L 10K f f 3> >(:) | wc -c");
+    desk.wait_for_row("4096");
+    let _ = desk.end();
 }
 
 fn objects(text: &str) -> Vec<Value> {

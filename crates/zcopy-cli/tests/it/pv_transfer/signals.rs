@@ -60,6 +60,45 @@ const SIGNALS: [(Signal, &str); 3] = [
 ];
 
 #[test]
+fn the_last_object_says_that_it_was_interrupted() {
+    for (signal, name) in SIGNALS {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let json = format!("--json={}", log.display());
+        let said = format!("zc-pv: interrupted by a signal: {name}\n");
+        assert_eq!(ended(&["-q", &json], signal), (Some(32), said.clone()));
+        let objects = std::fs::read_to_string(&log).unwrap();
+        let last: serde_json::Value =
+            serde_json::from_str(objects.lines().last().unwrap()).unwrap();
+        assert_eq!(
+            (&last["state"], &last["bytes"]),
+            (&"interrupted".into(), &4.into())
+        );
+        assert_eq!(last["over"], true);
+        assert_eq!(last.get("error"), None);
+
+        let (status, stderr) = ended(&["--json", "-i600"], signal);
+        assert_eq!(status, Some(32));
+        let object = stderr.strip_prefix(&said).unwrap();
+        let last: serde_json::Value = serde_json::from_str(object).unwrap();
+        assert_eq!(last["state"], "interrupted");
+    }
+}
+
+#[test]
+fn the_command_hears_of_a_signal_once() {
+    for (signal, name) in SIGNALS {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let command = format!("echo $ZC_PV_STATE $ZC_PV_MOVED >> {}", log.display());
+        let said = format!("zc-pv: interrupted by a signal: {name}\n");
+        let arguments = ["-q", "--on-progress", &command];
+        assert_eq!(ended(&arguments, signal), (Some(32), said));
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "interrupted 4\n");
+    }
+}
+
+#[test]
 fn a_signal_is_told_and_is_the_status() {
     for (signal, name) in SIGNALS {
         for arguments in [

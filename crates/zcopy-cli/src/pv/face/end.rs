@@ -1,0 +1,71 @@
+//! How the display ends.
+
+use std::sync::mpsc::Receiver;
+use std::time::Instant;
+
+use super::{EXIT_TIMEOUT, Face, HOOK_INTERVAL, LOOK};
+use crate::pv::display::Event;
+use crate::pv::ending::Ending;
+use crate::pv::hook::HookEnv;
+use crate::pv::signals::{self, Event as Signal};
+use crate::pv::status::Status;
+use crate::{exit, sys};
+
+impl Face {
+    /// Shows how all has ended, and tells programs.
+    pub(super) fn finish(mut self, events: &Receiver<Event>, ending: &Ending) {
+        if self.waits && self.instrument.has_begun() {
+            self.waits = false;
+            self.instrument.restart();
+        }
+        let reading = self.instrument.read_last();
+        self.end_stage(&reading);
+        if let Some(hook) = self.hook.take() {
+            let heed = || {
+                if let Ok(Event::Signal(Signal::Interrupted(signal))) = events.recv_timeout(LOOK) {
+                    self.interrupted(signal);
+                }
+                true
+            };
+            if let Err(error) = hook.finish(HookEnv::of(&reading, ending.state), heed) {
+                self.complain(&format!("sh: {error}"));
+            }
+        }
+        self.put_ending(&reading, ending);
+        self.screen.close();
+    }
+
+    /// Ends the process, once the transfer has returned or does not.
+    pub(super) fn interrupted(&mut self, signal: i32) {
+        self.stop.stop(signal);
+        self.changes.take_back_for_good();
+        // What the terminal has echoed stands in the line.
+        self.draw_again();
+        let program = exit::program();
+        let ending = Ending::interrupted();
+        if signal == libc::SIGQUIT {
+            // Whoever wants to look at a core gets one, and a tidy terminal.
+            self.screen.finish();
+            let reading = self.instrument.read();
+            self.put_ending(&reading, &ending);
+            sys::by_default(signal);
+        }
+        let program = program.to_string_lossy();
+        let name = signals::name(signal);
+        let message = format!("{program}: interrupted by a signal: {name}");
+        let reading = self.instrument.read();
+        self.end_with(&message, &reading);
+        self.put_ending(&reading, &ending);
+        if let Some(hook) = self.hook.take() {
+            let begin = Instant::now();
+            let wait = || {
+                std::thread::sleep(HOOK_INTERVAL);
+                begin.elapsed() < EXIT_TIMEOUT
+            };
+            // The process ends: there is nobody left to tell.
+            let _ = hook.finish(HookEnv::of(&reading, ending.state), wait);
+        }
+        self.screen.close();
+        std::process::exit(Status::SIGNAL.number().into());
+    }
+}
