@@ -263,7 +263,6 @@ impl<'a> Follower<'a> {
             }
         }
         match self.settings.form {
-            Form::Json => {}
             Form::Numeric => {
                 for line in self.lines(rows) {
                     self.screen.say(&line);
@@ -273,7 +272,7 @@ impl<'a> Follower<'a> {
                 let lines = self.lines(rows);
                 self.screen.draw(&lines);
             }
-            Form::Line | Form::Quiet => {}
+            Form::Line | Form::Json | Form::Quiet => {}
         }
     }
 

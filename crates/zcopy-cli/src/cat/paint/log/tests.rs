@@ -78,6 +78,54 @@ fn lines_of_well_known_logs_are_understood() {
             "<34>Nov  1 18:14:38 host su: x",
             "E{<34>}‹Nov  1 18:14:38› host su: x",
         ),
+        // Web servers.
+        (
+            r#"::1 - - [21/Nov/2026:18:14:38 +0000] "GET /error HTTP/1.1" 200"#,
+            r#"::1 - - ‹[21/Nov/2026:18:14:38 +0000]› "GET /error HTTP/1.1" 200"#,
+        ),
+        (
+            "[Sat Nov 21 18:14:38.123456 2026] [core:error] [pid 1] x",
+            "[‹Sat Nov 21 18:14:38.123456 2026›] [core:E{error}] [pid 1] x",
+        ),
+        (
+            "2026/11/21 18:14:38 [warn] 1#1: x",
+            "‹2026/11/21 18:14:38› [W{warn}] 1#1: x",
+        ),
+        // klog.
+        (
+            "E0102 15:04:05.123456       1 main.go:3] ERROR",
+            "E{E}‹0102 15:04:05.123456›       1 main.go:3] ERROR",
+        ),
+        (
+            "I0102 15:04:05.123456       1 main.go:3] ERROR",
+            "‹I0102 15:04:05.123456›       1 main.go:3] ERROR",
+        ),
+        ("W0102 15:04:05.1 x", "W{W}‹0102 15:04:05.1› x"),
+        // The kernel.
+        ("[  123.456789] usb 1-1: x", "‹[  123.456789]› usb 1-1: x"),
+        ("<4>[12345.678901] x", "W{<4>}‹[12345.678901]› x"),
+        // Compilers.
+        (
+            "file.c:3:5: error: expected",
+            "file.c:3:5: E{error}: expected",
+        ),
+        (
+            "file.c:3:5: fatal error: x.h",
+            "file.c:3:5: fatal E{error}: x.h",
+        ),
+        ("ld: warning: x", "ld: W{warning}: x"),
+        ("error[E0308]: mismatched", "E{error}[E0308]: mismatched"),
+        ("warning: unused", "W{warning}: unused"),
+        ("file.c:3:5: note: an ERROR", "file.c:3:5: note: an ERROR"),
+    ] {
+        assert_eq!(shown(line), marked);
+    }
+}
+
+#[test]
+fn failures_and_priorities_are_understood() {
+    for (line, marked) in [
+        // syslog, and services of systemd.
         (
             "<165>1 2026-11-21T18:14:38.003Z host app: an ERROR",
             "‹<165>›1 ‹2026-11-21T18:14:38.003Z› host app: an ERROR",
@@ -115,32 +163,7 @@ fn lines_of_well_known_logs_are_understood() {
             "Traceback (most recent call last):",
             "E{Traceback} (most recent call last):",
         ),
-        // Web servers.
-        (
-            r#"::1 - - [21/Nov/2026:18:14:38 +0000] "GET /error HTTP/1.1" 200"#,
-            r#"::1 - - ‹[21/Nov/2026:18:14:38 +0000]› "GET /error HTTP/1.1" 200"#,
-        ),
-        (
-            "[Sat Nov 21 18:14:38.123456 2026] [core:error] [pid 1] x",
-            "[‹Sat Nov 21 18:14:38.123456 2026›] [core:E{error}] [pid 1] x",
-        ),
-        (
-            "2026/11/21 18:14:38 [warn] 1#1: x",
-            "‹2026/11/21 18:14:38› [W{warn}] 1#1: x",
-        ),
-        // klog.
-        (
-            "E0102 15:04:05.123456       1 main.go:3] ERROR",
-            "E{E}‹0102 15:04:05.123456›       1 main.go:3] ERROR",
-        ),
-        (
-            "I0102 15:04:05.123456       1 main.go:3] ERROR",
-            "‹I0102 15:04:05.123456›       1 main.go:3] ERROR",
-        ),
-        ("W0102 15:04:05.1 x", "W{W}‹0102 15:04:05.1› x"),
         // The kernel.
-        ("[  123.456789] usb 1-1: x", "‹[  123.456789]› usb 1-1: x"),
-        ("<4>[12345.678901] x", "W{<4>}‹[12345.678901]› x"),
         ("<6>[   12.678901] x", "‹<6>[   12.678901]› x"),
         (
             "[    1.000000] BUG: unable to handle page fault",
@@ -176,19 +199,6 @@ fn lines_of_well_known_logs_are_understood() {
         ),
         ("3,1204,5140900,-;ata1: x", "E{3},1204,5140900,-;ata1: x"),
         ("6,339,5140900,-;NET: x", "‹6›,339,5140900,-;NET: x"),
-        // Compilers.
-        (
-            "file.c:3:5: error: expected",
-            "file.c:3:5: E{error}: expected",
-        ),
-        (
-            "file.c:3:5: fatal error: x.h",
-            "file.c:3:5: fatal E{error}: x.h",
-        ),
-        ("ld: warning: x", "ld: W{warning}: x"),
-        ("error[E0308]: mismatched", "E{error}[E0308]: mismatched"),
-        ("warning: unused", "W{warning}: unused"),
-        ("file.c:3:5: note: an ERROR", "file.c:3:5: note: an ERROR"),
     ] {
         assert_eq!(shown(line), marked);
     }
