@@ -255,7 +255,7 @@ fn objects_go_to_a_descriptor_or_a_file_beside_what_is_shown() {
     let lines = objects(&desk.read("log"));
     let bytes: Vec<_> = lines.iter().map(|line| &line["bytes"]).collect();
     assert_eq!(bytes, [2048, 3072]);
-    leaves("pv -X --json=1 f | grep -c state", &["1"]);
+    leaves("pv -q -X --json=1 f | grep -c state", &["1"]);
     leaves("pv --json=2 f 2>&1 > /dev/null | grep -c state", &["1"]);
 }
 
