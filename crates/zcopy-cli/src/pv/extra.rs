@@ -3,7 +3,7 @@
 use super::format::Format;
 
 /// Where else the display is shown (`-x`).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Extra {
     pub(crate) window: bool,
     pub(crate) process: bool,

@@ -1,5 +1,7 @@
 //! What a line consists of: parsed from a format string, or made from the switches.
 
+use serde::{Deserialize, Serialize};
+
 use crate::pv::bar::BarStyle;
 use colour::codes;
 
@@ -65,7 +67,7 @@ pub enum Piece {
 }
 
 /// The switches that say what is shown.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "they are the switches of the command line, each independent of the others"

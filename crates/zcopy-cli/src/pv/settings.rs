@@ -23,7 +23,7 @@ use crate::value;
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=600.0;
 
 /// What the command line comes to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "every one is a switch of the command line"
@@ -72,7 +72,7 @@ pub(crate) struct Settings {
 }
 
 /// Where the bytes go.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Output {
     /// To standard output.
     Stdout,
@@ -105,7 +105,7 @@ pub(crate) enum JsonOutput {
 }
 
 /// How much there will be, as the user knows it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Size {
     /// So many bytes or lines.
     Of(u64),
@@ -125,7 +125,7 @@ pub(crate) enum Skip {
 }
 
 /// Where everything waits until the last byte has come.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Spool {
     /// In a file that stays.
     File(PathBuf),
@@ -134,7 +134,7 @@ pub(crate) enum Spool {
 }
 
 /// A command that is run on the way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hook {
     pub(crate) command: OsString,
     pub(crate) every: f64,
@@ -187,35 +187,14 @@ impl Settings {
         } else {
             Form::Line
         };
-        let tail = number("number of bytes", args.last_written.as_deref(), usize::MAX)?;
-        let shown = Shown {
-            progress: args.progress,
-            timer: args.timer,
-            eta: args.eta,
-            finish: args.fineta,
-            rate: args.rate,
-            average: args.average_rate,
-            bytes: args.bytes || args.bits,
-            buffer: args.buffer_percent,
-            tail,
-            name: args.name.is_some(),
-            tab: args.conemu,
-        };
-        // A name and a tab come on top of what is shown.
-        let shown = match (shown.is_nothing(), form) {
-            (true, Form::Line) => Shown {
-                name: shown.name,
-                tab: shown.tab,
-                ..Shown::by_default()
-            },
-            _ => shown,
-        };
-        let format = match (&args.format, form) {
-            (Some(format), Form::Numeric) => Format::parse(&format.to_string_lossy()).in_numbers(),
-            (Some(format), _) => Format::parse(&format.to_string_lossy()),
-            (None, Form::Numeric) => Format::numeric(&shown),
-            (None, _) => Format::of(&shown),
-        };
+        let format = format(
+            form,
+            &shown(args, form)?,
+            args.format
+                .as_ref()
+                .map(|format| format.to_string_lossy())
+                .as_deref(),
+        );
         let extra = match &args.extra_display {
             Some(spec) => {
                 let spec = spec.to_string_lossy();
@@ -322,6 +301,46 @@ impl Settings {
     }
 }
 
+/// Returns the display switches of a command line, or the default ones if it has none.
+///
+/// # Errors
+///
+/// What is wrong with the value of one.
+pub(super) fn shown(args: &Args, form: Form) -> Result<Shown, String> {
+    let shown = Shown {
+        progress: args.progress,
+        timer: args.timer,
+        eta: args.eta,
+        finish: args.fineta,
+        rate: args.rate,
+        average: args.average_rate,
+        bytes: args.bytes || args.bits,
+        buffer: args.buffer_percent,
+        tail: number("number of bytes", args.last_written.as_deref(), usize::MAX)?,
+        name: args.name.is_some(),
+        tab: args.conemu,
+    };
+    // A name and a tab come on top of what is shown.
+    Ok(match (shown.is_nothing(), form) {
+        (true, Form::Line) => Shown {
+            name: shown.name,
+            tab: shown.tab,
+            ..Shown::by_default()
+        },
+        _ => shown,
+    })
+}
+
+/// Returns the format that the display switches and a format string ask for.
+pub(super) fn format(form: Form, shown: &Shown, written: Option<&str>) -> Format {
+    match (written, form) {
+        (Some(format), Form::Numeric) => Format::parse(format).in_numbers(),
+        (Some(format), _) => Format::parse(format),
+        (None, Form::Numeric) => Format::numeric(shown),
+        (None, _) => Format::of(shown),
+    }
+}
+
 /// What one value says, or what is wrong with it.
 fn read<T>(
     what: &str,
@@ -338,7 +357,7 @@ fn read<T>(
 }
 
 /// A whole number, `most` at most: a larger one is as good.
-fn number<T: FromStr + Copy>(
+pub(super) fn number<T: FromStr + Copy>(
     what: &str,
     given: Option<&OsStr>,
     most: T,
