@@ -1,6 +1,7 @@
 //! `zc-pv`: moves bytes, and shows how far they have come.
 //!
-//! One thread moves the bytes and keeps count; another draws. They share a meter and nothing else.
+//! One thread moves the bytes and keeps count; another draws. They share a meter, and what other processes may
+//! change of the transfer.
 
 pub use job::{MISUSE, run};
 pub use options::Args;
@@ -34,6 +35,7 @@ mod objects;
 mod options;
 mod output;
 mod pidfile;
+mod remote;
 mod settings;
 mod spool;
 mod status;

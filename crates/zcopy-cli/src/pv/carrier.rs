@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, SeekFrom, Stat};
-use zcopy::{Ended, RateLimiter, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
+use zcopy::{Ended, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
 
 use super::changes::{Changes, DirectFlags};
 use super::display::{Display, Stage};
@@ -42,7 +42,6 @@ pub(crate) struct Carrier<'a> {
     meter: &'a Meter,
     display: &'a Display,
     changes: &'a Changes,
-    pace: Option<RateLimiter>,
     limit: Limit,
     status: Status,
     /// The first message about what went wrong.
@@ -67,7 +66,6 @@ impl<'a> Carrier<'a> {
             meter,
             display,
             changes,
-            pace: settings.rate_limit.map(|rate| RateLimiter::new(rate.get())),
             limit,
             status: Status::GOOD,
             error: None,
@@ -182,9 +180,10 @@ impl<'a> Carrier<'a> {
         let (from, to) = (input.as_fd(), output.as_fd());
         let flags = self.settings.direct.then(|| self.changes.direct(from, to));
         let begin = Instant::now();
-        let outcome = self.transfer(name, &input, output);
-        let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
-        self.count(name, report, begin.elapsed());
+        let (outcome, counted) = self.run(name, &input, output);
+        if self.settings.per_file {
+            self.display.end_of_file(name, counted, begin.elapsed());
+        }
         drop(running);
         let closed = flags.map_or(Ok(()), DirectFlags::take_back);
         if let (Ok(_), Err(error)) = (&outcome, closed) {
@@ -228,12 +227,63 @@ impl<'a> Carrier<'a> {
         self.fail(Status::TRANSFER, message);
     }
 
-    /// Runs the transfer that the settings ask for.
-    fn transfer(&self, name: &OsStr, input: &impl AsFd, output: &Output) -> zcopy::Result<Report> {
+    /// Runs transfers, one after each change that another process makes, to the end of the input. Returns how that came,
+    /// and the bytes or records of all of them.
+    fn run(
+        &mut self,
+        name: &OsStr,
+        input: &impl AsFd,
+        output: &Output,
+    ) -> (zcopy::Result<Report>, u64) {
+        let control = self.display.control();
+        let (mut prefix, mut counted) = (Vec::new(), 0);
+        loop {
+            control.take_change();
+            self.take_size(control.size());
+            let outcome = self.transfer(name, input, output, prefix);
+            let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
+            counted += self.count(report);
+            let is_to_go_on = report.ended() == Ended::Stopped
+                && self.display.stop().flow().is_continue()
+                && control.take_change();
+            if !is_to_go_on {
+                return (outcome, counted);
+            }
+            // What was taken out of a pipe and not delivered comes first.
+            prefix = report.undelivered().to_vec();
+        }
+    }
+
+    /// Has `-S` stop at another size.
+    fn take_size(&mut self, size: Option<u64>) {
+        let is_last_stage = self.settings.spool.is_some() && !self.is_spooling;
+        if let Some(size) = size
+            && self.settings.stops_at_size
+            && !is_last_stage
+        {
+            let moved = self.meter.place().counted;
+            self.limit = Limit::Total(size.saturating_sub(moved));
+        }
+    }
+
+    /// Runs the transfer that the settings ask for, with these bytes in front of the input.
+    fn transfer(
+        &self,
+        name: &OsStr,
+        input: &impl AsFd,
+        output: &Output,
+        prefix: Vec<u8>,
+    ) -> zcopy::Result<Report> {
         let settings = self.settings;
-        let mut transfer = Transfer::new(input, output).stable(settings.stable);
+        let n_prefix = prefix.len() as u64;
+        let mut transfer = Transfer::new(input, output)
+            .stable(settings.stable)
+            .prefix(prefix);
         match (settings.counted, self.limit_of(input.as_fd())) {
-            (Counted::Bytes, Some(left)) => transfer = transfer.limit(left),
+            // The limit is one of the input alone.
+            (Counted::Bytes, Some(left)) => {
+                transfer = transfer.limit(left.saturating_sub(n_prefix));
+            }
             (Counted::Bytes, None) => {}
             (Counted::Records(delimiter), left) => {
                 transfer = transfer.records(delimiter);
@@ -242,9 +292,10 @@ impl<'a> Carrier<'a> {
                 }
             }
         }
-        match (&self.pace, settings.counted) {
-            (Some(pace), Counted::Bytes) => transfer = transfer.rate_limit(pace),
-            (Some(pace), Counted::Records(_)) => transfer = transfer.record_rate_limit(pace),
+        let control = self.display.control();
+        match (control.limiter(), settings.counted) {
+            (Some(limiter), Counted::Bytes) => transfer = transfer.rate_limit(limiter),
+            (Some(limiter), Counted::Records(_)) => transfer = transfer.record_rate_limit(limiter),
             (None, _) => {}
         }
         if settings.reads_and_writes {
@@ -296,13 +347,14 @@ impl<'a> Carrier<'a> {
                 self.meter.witness().see(bytes);
             });
         }
-        let is_watched = settings.is_watched();
-        if is_watched {
+        if settings.is_watched() {
             transfer = transfer.tick(TICK);
         }
         transfer = transfer.observe(move |progress| {
-            if is_watched {
-                self.meter.note(progress);
+            // Another process may ask at any time, even if nothing is shown.
+            self.meter.note(progress);
+            if control.is_changed() {
+                return ControlFlow::Break(());
             }
             self.display.stop().flow()
         });
@@ -326,7 +378,8 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    fn count(&mut self, name: &OsStr, report: &Report, took: Duration) {
+    /// Takes note of what a transfer has moved, and returns it in what is counted.
+    fn count(&mut self, report: &Report) -> u64 {
         self.meter.end_of_input(report.bytes(), report.records());
         let counted = match self.settings.counted {
             Counted::Bytes => report.bytes(),
@@ -341,9 +394,7 @@ impl<'a> Carrier<'a> {
             let message = format!("{}: {n_bytes} bytes could not be read", read_as(name));
             self.error.get_or_insert(message);
         }
-        if self.settings.per_file {
-            self.display.end_of_file(name, counted, took);
-        }
+        counted
     }
 
     /// Says what went wrong, and remembers it.

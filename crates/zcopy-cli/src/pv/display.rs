@@ -3,6 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
@@ -14,6 +15,7 @@ use super::ending::Ending;
 use super::face::Face;
 use super::meter::Meter;
 use super::objects::Objects;
+use super::remote::{Control, Incoming};
 use super::settings::{Form, Output, Settings};
 use super::signals::{self, Signals};
 use super::stop::Stop;
@@ -30,6 +32,10 @@ pub(super) enum Event {
     Say(String),
     /// An input has come to its end.
     EndOfFile(File),
+    /// Another process has a request.
+    Remote(Incoming),
+    /// The total of the stage has changed, in what is counted and in bytes.
+    Resize(Option<u64>, Option<u64>),
     /// There is nothing more to come.
     Over(Ending),
 }
@@ -75,6 +81,7 @@ pub(crate) struct Display {
     thread: JoinHandle<()>,
     signals: Signals,
     stop: Arc<Stop>,
+    control: Arc<Control>,
     shares_terminal: bool,
 }
 
@@ -91,14 +98,15 @@ impl Display {
         let (events, receiver) = mpsc::channel();
         let signals = Signals::sent_to(events.clone())?;
         let stop = Arc::<Stop>::default();
+        let control = Arc::new(Control::new(settings.rate_limit.map(NonZeroU64::get)));
         let shares_terminal = shares_terminal(settings);
         let face = Face::new(
             settings.clone(),
             meter.clone(),
             output,
             changes.clone(),
-            stop.clone(),
             objects,
+            (stop.clone(), control.clone(), events.clone()),
             stage,
         )?;
         let thread = thread::Builder::new()
@@ -109,6 +117,7 @@ impl Display {
             thread,
             signals,
             stop,
+            control,
             shares_terminal,
         })
     }
@@ -116,6 +125,11 @@ impl Display {
     /// Returns the handle that stops a transfer when a signal ends the process.
     pub(super) fn stop(&self) -> &Stop {
         &self.stop
+    }
+
+    /// What other processes may change of the transfer.
+    pub(super) fn control(&self) -> &Control {
+        &self.control
     }
 
     /// Whether the bytes go to the terminal that this draws on, so that it has to know of each where it stands.
@@ -126,6 +140,11 @@ impl Display {
     /// Goes on with something else, on a line of its own.
     pub(crate) fn stage(&self, stage: Stage) {
         self.tell(Event::Stage(stage));
+    }
+
+    /// Shows the stage as one of another size.
+    pub(super) fn resize(&self, total: Option<u64>, bytes: Option<u64>) {
+        self.tell(Event::Resize(total, bytes));
     }
 
     /// Says something, above what is shown.

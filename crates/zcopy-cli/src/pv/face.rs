@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use jiff::Zoned;
@@ -17,6 +17,7 @@ use super::instrument::{Clock, Instrument};
 use super::meter::Meter;
 use super::objects::Objects;
 use super::reading::Reading;
+use super::remote::{self, Control, Watchers};
 use super::render::{self, render};
 use super::screen::{Screen, Setup};
 use super::settings::{Form, Settings};
@@ -29,6 +30,7 @@ use crate::{number, time};
 
 mod end;
 mod objects;
+mod requests;
 
 /// How often to look whether the first byte has come, or the last command is over.
 const LOOK: Duration = Duration::from_millis(50);
@@ -47,6 +49,10 @@ pub(super) struct Face {
     settings: Arc<Settings>,
     changes: Arc<Changes>,
     stop: Arc<Stop>,
+    control: Arc<Control>,
+    /// Where requests of other processes are sent once they have been read.
+    events: Sender<Event>,
+    watchers: Watchers,
     screen: Screen,
     instrument: Instrument,
     /// What is shown of this stage.
@@ -61,6 +67,8 @@ pub(super) struct Face {
     /// Whether the first byte is waited for.
     waits: bool,
     line: String,
+    /// How many stages have ended.
+    n_stages: u64,
 }
 
 impl Face {
@@ -69,10 +77,11 @@ impl Face {
         meter: Arc<Meter>,
         output: Option<OwnedFd>,
         changes: Arc<Changes>,
-        stop: Arc<Stop>,
         objects: Option<Objects>,
+        handles: (Arc<Stop>, Arc<Control>, Sender<Event>),
         stage: Stage,
     ) -> io::Result<Self> {
+        let (stop, control, events) = handles;
         let mut screen = Screen::on_stderr(Setup {
             force: settings.force,
             own_row: settings.own_row,
@@ -95,10 +104,18 @@ impl Face {
             settings,
             changes,
             stop,
+            control,
+            events,
+            watchers: Watchers::new(),
             screen,
             hook,
             line: String::new(),
+            n_stages: 0,
         };
+        if face.instrument.is_of_another_process() {
+            // The first rate is that since now.
+            face.instrument.read();
+        }
         face.due = face.first_due();
         Ok(face)
     }
@@ -106,15 +123,16 @@ impl Face {
     /// Shows what the meter says until all is over.
     pub(super) fn show(mut self, events: &Receiver<Event>) {
         loop {
-            let due = match self.hook {
-                Some(_) => self.due.min(self.hook_due),
-                None => self.due,
-            };
-            let timeout = due.saturating_duration_since(Instant::now());
+            let timeout = self.next_due().saturating_duration_since(Instant::now());
             match events.recv_timeout(timeout) {
                 Ok(Event::Over(ending)) => return self.finish(events, &ending),
                 Ok(event) => self.answer(event),
-                Err(RecvTimeoutError::Timeout) => self.tick(),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.tell_watchers();
+                    if self.due <= Instant::now() {
+                        self.tick();
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
@@ -140,6 +158,9 @@ impl Face {
                 self.draw_again();
             }
             Event::Signal(Signal::Interrupted(signal)) => self.interrupted(signal),
+            Event::Signal(Signal::Requested) => remote::answer(self.events.clone()),
+            Event::Remote(incoming) => self.serve(incoming),
+            Event::Resize(total, bytes) => self.instrument.resize(total, bytes),
             Event::Stage(stage) => self.begin_stage(stage),
             Event::Say(message) => self.complain(&message),
             Event::EndOfFile(file) => self.tell_file(&file),
@@ -298,7 +319,7 @@ impl Face {
     }
 
     /// Leaves what is shown where it is, and goes on below.
-    fn begin_stage(&mut self, stage: Stage) {
+    fn begin_stage(&mut self, mut stage: Stage) {
         // The meter has gone on meanwhile.
         let reading = self.instrument.read_last_at(stage.from);
         if self.writes_objects() && !self.is_early() {
@@ -309,6 +330,9 @@ impl Face {
         if let Some(hook) = &mut self.hook {
             hook.restart();
         }
+        self.n_stages += 1;
+        // It may have been changed.
+        stage.name.clone_from(&self.settings.name);
         self.format = format_of(&self.settings, &stage);
         self.instrument.begin_stage(stage);
         self.due = self.first_due();

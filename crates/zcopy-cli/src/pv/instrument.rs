@@ -94,7 +94,42 @@ impl Instrument {
 
     /// How long it has taken, but for what the process was stopped.
     pub(super) fn elapsed(&self) -> Duration {
-        self.begin.elapsed().saturating_sub(self.stopped)
+        let ours = || self.begin.elapsed().saturating_sub(self.stopped);
+        self.meter.elapsed().unwrap_or_else(ours)
+    }
+
+    /// Whether another process moves the bytes.
+    pub(super) fn is_of_another_process(&self) -> bool {
+        self.meter.elapsed().is_some()
+    }
+
+    /// Has the stage be of another size.
+    pub(super) fn resize(&mut self, total: Option<u64>, bytes: Option<u64>) {
+        (self.stage.total, self.stage.bytes) = (total, bytes);
+    }
+
+    /// Has the stage have another name.
+    pub(super) fn rename(&mut self, name: Option<String>) {
+        self.stage.name = name;
+    }
+
+    /// Has readings tell the time of another clock.
+    pub(super) fn tell_time(&mut self, clock: Clock) {
+        self.clock = clock;
+    }
+
+    /// Has more of the bytes kept that pass. Returns whether they have to be shown now and were not before.
+    pub(super) fn keep_bytes(&self, tail_bytes: usize, needs_line: bool) -> bool {
+        let mut witness = self.meter.witness();
+        let was_needed = witness.is_needed();
+        witness.keep(tail_bytes, needs_line);
+        witness.is_needed() && !was_needed
+    }
+
+    /// What has arrived in this stage; when it is over, everything has.
+    pub(super) fn moved(&self, is_over: bool) -> u64 {
+        let unread = if is_over { 0 } else { self.unread() };
+        self.highest.max(self.moved_at(self.meter.place(), unread))
     }
 
     /// Whether the stage's first byte has come.
@@ -196,21 +231,27 @@ impl Instrument {
 
     /// Counts what has been moved in this stage, and returns the bytes of it.
     fn count(&mut self, place: Place, unread: u64) -> u64 {
-        let from = self.stage.from;
-        let bytes = place.bytes.saturating_sub(from.bytes);
-        let moved = if self.meter.counts_bytes() {
-            bytes.saturating_sub(unread)
-        } else {
-            place.counted.saturating_sub(from.counted)
-        };
-        self.highest = self.highest.max(moved);
-        bytes
+        self.highest = self.highest.max(self.moved_at(place, unread));
+        place.bytes.saturating_sub(self.stage.from.bytes)
     }
 
     /// How many percent of the stage's bytes have been moved, where only they are known.
     fn share(&self, place: Place) -> Option<f64> {
         let bytes = place.bytes.saturating_sub(self.stage.from.bytes);
         self.stage.bytes.and_then(|total| share(bytes, total))
+    }
+
+    /// What had arrived in this stage at some place, but for what was `unread`.
+    fn moved_at(&self, place: Place, unread: u64) -> u64 {
+        let from = self.stage.from;
+        if self.meter.counts_bytes() {
+            place
+                .bytes
+                .saturating_sub(from.bytes)
+                .saturating_sub(unread)
+        } else {
+            place.counted.saturating_sub(from.counted)
+        }
     }
 
     /// What sits in the output's pipe, and has not been read.

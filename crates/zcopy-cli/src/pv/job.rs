@@ -21,6 +21,7 @@ use super::objects::Objects;
 use super::options::Args;
 use super::output::Output;
 use super::pidfile::Pidfile;
+use super::remote::Remote;
 use super::settings::{self, Form, JsonOutput, Settings, Size};
 use super::status::Status;
 use super::watch;
@@ -35,9 +36,12 @@ pub const MISUSE: u8 = Status::MEMORY.number();
 /// Does what the command line asks for, and complains of what cannot be done.
 #[must_use]
 pub fn run(args: &Args, matches: &ArgMatches) -> ExitCode {
-    match Settings::of(args, matches) {
-        Ok(settings) if !args.watchfd.is_empty() => watch::follow(args, &settings).into(),
-        Ok(settings) => transfer(settings).into(),
+    let settings = Settings::of(args, matches);
+    let remote = settings.and_then(|settings| Ok((Remote::of(args)?, settings)));
+    match remote {
+        Ok((Some(remote), settings)) => remote.run(args, settings),
+        Ok((None, settings)) if !args.watchfd.is_empty() => watch::follow(args, &settings).into(),
+        Ok((None, settings)) => transfer(settings).into(),
         Err(message) => {
             exit::say(&message);
             MISUSE.into()

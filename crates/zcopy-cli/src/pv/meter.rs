@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use zcopy::{Progress, Strategy};
 
@@ -27,6 +28,8 @@ struct Accepted {
     /// And of this one.
     now: Amount,
     strategy: Option<Strategy>,
+    /// How long the transfer has taken, where another process moves the bytes.
+    elapsed: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +64,21 @@ impl Meter {
         accepted.now = Amount::default();
         accepted.before.bytes += bytes;
         accepted.before.records += records;
+    }
+
+    /// Takes note of how far the transfer of another process has come, which has taken `elapsed`.
+    pub(crate) fn follow(&self, place: Place, elapsed: Duration) {
+        let mut accepted = lock(&self.accepted);
+        accepted.now = Amount {
+            bytes: place.bytes,
+            records: place.counted,
+        };
+        accepted.elapsed = Some(elapsed);
+    }
+
+    /// How long the transfer of another process has taken.
+    pub(crate) fn elapsed(&self) -> Option<Duration> {
+        lock(&self.accepted).elapsed
     }
 
     /// How far everything has come.

@@ -41,8 +41,13 @@ Exit status: 0, or the sum of
   2   a file could not be opened      4   an input is the output
   8   something could not be closed   16  something failed while bytes were moved
   32  a signal ended it               64  the command line makes no sense
-or 1, if the file of -P could not be written. A reader that leaves ends it by
-SIGPIPE.";
+or 1, if the file of -P could not be written, or the process of -R or -Q does
+not answer. A reader that leaves ends it by SIGPIPE.
+
+-R changes what is shown (by -p to -9, -F and -N, which return to their defaults
+if they are not given), and -L (0: no limit), -s, -i, -w, -H and -x if they are
+given. It ignores all other options. Only the user who runs a zc-pv may change
+or query it, and root is no exception.";
 
 /// The command line of `zc-pv`.
 ///
@@ -54,7 +59,7 @@ SIGPIPE.";
     about = "Concatenate files to standard output, by the best route the kernel offers, and show how far it has come.\n\n\
              Without FILE, or when FILE is -, read standard input.",
     after_help = SEQUENCES,
-    override_usage = "zc-pv [OPTION]... [FILE]...\n       zc-pv [OPTION]... -d PID[:FD]..."
+    override_usage = "zc-pv [OPTION]... [FILE]...\n       zc-pv [OPTION]... -d PID[:FD]...\n       zc-pv -R PID [OPTION]...\n       zc-pv -Q PID [OPTION]..."
 )]
 #[allow(
     clippy::struct_excessive_bools,
@@ -417,6 +422,26 @@ pub struct Args {
         allow_hyphen_values = true
     )]
     pub(super) watchfd: Vec<OsString>,
+
+    /// Change the display, the rate limit or the size of the running zc-pv PID
+    #[arg(
+        short = 'R',
+        long,
+        value_name = "PID",
+        help_heading = "Modes",
+        allow_hyphen_values = true
+    )]
+    pub(super) remote: Option<OsString>,
+
+    /// Show the progress of the running zc-pv PID
+    #[arg(
+        short = 'Q',
+        long,
+        value_name = "PID",
+        help_heading = "Modes",
+        allow_hyphen_values = true
+    )]
+    pub(super) query: Option<OsString>,
 
     /// Keep the process's number in FILE
     #[arg(

@@ -242,6 +242,13 @@ impl Screen {
         self.show_cursor(A_MOMENT);
     }
 
+    /// Takes the terminal for this wide and this high from now on, as far as that is given.
+    pub fn resize(&mut self, columns: Option<u16>, rows: Option<u16>) {
+        self.setup.columns = columns.or(self.setup.columns);
+        self.setup.rows = rows.or(self.setup.rows);
+        self.measure();
+    }
+
     /// Ends the display: its last line stays, the cursor is shown below it.
     ///
     /// A terminal that takes nothing is given a second, and then left as it is.

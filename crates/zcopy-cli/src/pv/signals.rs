@@ -19,6 +19,9 @@ use crate::sys;
 /// Polling interval when the socket cannot be read.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The name of the thread that takes the signals. A process with such a thread handles `USR2`, which ends others.
+pub(super) const THREAD: &str = "zc-pv signals";
+
 /// What a signal has to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
@@ -30,6 +33,8 @@ pub enum Event {
     Pause,
     /// The process runs on, in the foreground or in the background.
     Continued,
+    /// Another process of the user has a request (`USR2`).
+    Requested,
 }
 
 /// Signals on their way to a channel, until this is dropped.
@@ -46,8 +51,9 @@ impl Signals {
     /// type that an [`Event`] fits in.
     ///
     /// `INT`, `TERM`, `HUP`, `QUIT` and `TSTP` stay ignored if they are (by nohup, say). From now on the terminal
-    /// does not stop this process for drawing in the background: whoever draws looks first. `ALRM`, `USR1` and
-    /// `USR2`, by which people ask other tools how far they are, do nothing, as they do to pv.
+    /// does not stop this process for drawing in the background: whoever draws looks first. `ALRM` and `USR1`,
+    /// by which people ask other tools how far they are, do nothing. `USR2` announces a request: of `-R` or `-Q`,
+    /// which know this process by the name of the thread, [`THREAD`].
     ///
     /// After the drop, or where nobody listens, those that would end the process or stop it do that.
     ///
@@ -67,7 +73,7 @@ impl Signals {
         let mut taken = ending.clone();
         taken.extend(pausing);
         let (read, write) = UnixStream::pair()?;
-        let wanted = taken.iter().chain(&[SIGCONT, SIGWINCH]);
+        let wanted = taken.iter().chain(&[SIGCONT, SIGWINCH, SIGUSR2]);
         let delivery = SignalDelivery::with_pipe(read, write, SignalOnly, wanted)?;
         let incoming = delivery.handle();
         let mut signals = SignalIterator::new(delivery);
@@ -77,20 +83,18 @@ impl Signals {
             signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
         }
         // Handled rather than ignored, so that commands do not inherit it.
-        for signal in [SIGALRM, SIGUSR1, SIGUSR2] {
+        for signal in [SIGALRM, SIGUSR1] {
             signal_hook::flag::register(signal, Arc::default())?;
         }
-        thread::Builder::new()
-            .name("signals".into())
-            .spawn(move || {
-                while let Some(signal) = next(&mut signals) {
-                    let event = meaning(signal);
-                    let is_heard = events.send(event.into()).is_ok();
-                    if !is_heard && matches!(event, Event::Interrupted(_) | Event::Pause) {
-                        sys::by_default(signal);
-                    }
+        thread::Builder::new().name(THREAD.into()).spawn(move || {
+            while let Some(signal) = next(&mut signals) {
+                let event = meaning(signal);
+                let is_heard = events.send(event.into()).is_ok();
+                if !is_heard && matches!(event, Event::Interrupted(_) | Event::Pause) {
+                    sys::by_default(signal);
                 }
-            })?;
+            }
+        })?;
         Ok(Self {
             incoming,
             is_interrupted,
@@ -147,6 +151,7 @@ fn meaning(signal: i32) -> Event {
         SIGWINCH => Event::Resized,
         SIGTSTP => Event::Pause,
         SIGCONT => Event::Continued,
+        SIGUSR2 => Event::Requested,
         other => Event::Interrupted(other),
     }
 }
@@ -190,6 +195,7 @@ mod tests {
             (libc::SIGTERM, Event::Interrupted(libc::SIGTERM)),
             (libc::SIGTSTP, Event::Pause),
             (libc::SIGCONT, Event::Continued),
+            (libc::SIGUSR2, Event::Requested),
         ] {
             signal_hook::low_level::raise(signal).unwrap();
             assert_eq!(receive.recv_timeout(patience).unwrap(), event);

@@ -11,6 +11,8 @@ impl Status {
     pub const GOOD: Self = Self(0);
     /// The file that the process's number should be kept in could not be written.
     pub const PIDFILE: Self = Self(1);
+    /// The process of `-R` or `-Q` could not be asked, or did not answer.
+    pub const REMOTE: Self = Self(1);
     /// A file could not be opened or examined.
     pub const ACCESS: Self = Self(2);
     /// An input is the output.

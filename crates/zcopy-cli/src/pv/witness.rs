@@ -41,6 +41,14 @@ impl Witness {
         }
     }
 
+    /// Keeps at least the last `tail_len` bytes from now on, and the most recent line if asked.
+    pub(crate) fn keep(&mut self, tail_len: usize, keeps_line: bool) {
+        self.tail_len = self.tail_len.max(tail_len.min(LONGEST_TAIL));
+        if keeps_line {
+            self.line_len = LONGEST_LINE;
+        }
+    }
+
     /// Whether there is anything to see to.
     pub(crate) fn is_needed(&self) -> bool {
         self.tail_len > 0 || self.line_len > 0 || self.digest.is_some()

@@ -41,6 +41,7 @@ fn a_display_for_the_other_tests() {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
             Ok(Event::Resized | Event::Continued) => screen.measure(),
+            Ok(Event::Requested) => {}
             Ok(Event::Pause) => {
                 screen.pause();
                 asleep += signals::stop();

@@ -207,6 +207,8 @@ impl<'a> Follower<'a> {
                     due = Instant::now();
                 }
                 Ok(Event::Continued) => self.screen.measure(),
+                // There is no transfer to change.
+                Ok(Event::Requested) => {}
                 Ok(Event::Pause) => {
                     self.screen.pause();
                     self.stopped += signals::stop();
