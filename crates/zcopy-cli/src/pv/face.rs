@@ -129,9 +129,7 @@ impl Face {
                 Ok(event) => self.answer(event),
                 Err(RecvTimeoutError::Timeout) => {
                     self.tell_watchers();
-                    if self.due <= Instant::now() {
-                        self.tick();
-                    }
+                    self.tick();
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
