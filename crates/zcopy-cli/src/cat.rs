@@ -111,7 +111,7 @@ pub struct Args {
     // As an attribute, because clippy wants backquotes around NO_COLOR, which help would show.
     #[arg(
         long,
-        help = "When to colour what --highlight matches: always, never, or auto (if standard output is a terminal, TERM is set and not dumb, and NO_COLOR is not set); without WHEN, always",
+        help = "When to colour matches: always, never, or auto (if standard output is a terminal, TERM is set and not dumb, and NO_COLOR is not set); without WHEN, always",
         value_name = "WHEN",
         num_args = 0..=1,
         require_equals = true,

@@ -242,7 +242,7 @@ impl<'a> Carrier<'a> {
             self.take_size(control.size());
             let outcome = self.transfer(name, input, output, prefix);
             let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
-            counted += self.count(report);
+            counted += self.count(name, report);
             let is_to_go_on = report.ended() == Ended::Stopped
                 && self.display.stop().flow().is_continue()
                 && control.take_change();
@@ -379,7 +379,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// Takes note of what a transfer has moved, and returns it in what is counted.
-    fn count(&mut self, report: &Report) -> u64 {
+    fn count(&mut self, name: &OsStr, report: &Report) -> u64 {
         self.meter.end_of_input(report.bytes(), report.records());
         let counted = match self.settings.counted {
             Counted::Bytes => report.bytes(),

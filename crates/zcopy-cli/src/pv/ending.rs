@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::hook::{Hook, HookEnv};
 use super::json;
@@ -18,7 +18,7 @@ use crate::exit;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Whether a transfer runs, and how it ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
     Running,

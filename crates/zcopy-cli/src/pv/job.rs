@@ -150,7 +150,7 @@ fn transfer(mut settings: Settings) -> Status {
 }
 
 /// Opens the place for objects, and empties a file, unless that is an input or the output.
-fn open_objects(json: &JsonOutput, settings: &Settings) -> Result<Objects, Refusal> {
+pub(super) fn open_objects(json: &JsonOutput, settings: &Settings) -> Result<Objects, Refusal> {
     let refused = |error| Refusal::of(Status::ACCESS, &json.name(), &error);
     let objects = Objects::open(json).map_err(refused)?;
     let Some(file) = objects.file() else {

@@ -40,8 +40,8 @@ impl Remote {
     ///
     /// What is wrong with the options, in pv's words.
     pub(super) fn of(args: &Args) -> Result<Option<Self>, String> {
-        let change = settings::number('R', args.remote.as_deref(), i32::MAX)?;
-        let query = settings::number('Q', args.query.as_deref(), i32::MAX)?;
+        let change = settings::number("process ID", args.remote.as_deref(), i32::MAX)?;
+        let query = settings::number("process ID", args.query.as_deref(), i32::MAX)?;
         let (remote, letter, what) = match (change, query) {
             (None, None) => return Ok(None),
             (Some(_), Some(_)) => {

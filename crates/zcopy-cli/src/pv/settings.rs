@@ -96,7 +96,7 @@ pub(crate) enum Form {
 }
 
 /// A descriptor or a file of their own for objects in JSON.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum JsonOutput {
     /// A descriptor that this process was started with.
     Fd(RawFd),

@@ -26,7 +26,7 @@ const COMPLETED: &[(&str, &str)] = &[
     ("zc-cat plain.txt --strict\t", "zc-cat plain.txt --strict "),
     ("zc-pv --no-s\t", "zc-pv --no-splice "),
     // Values out of a list.
-    ("zc-cat --color-when=ne\t", "zc-cat --color-when=never "),
+    ("zc-cat --color=ne\t", "zc-cat --color=never "),
     (
         "zc-tee --output-error=exit-\t",
         "zc-tee --output-error=exit-nopipe ",
@@ -53,7 +53,7 @@ const COMPLETED: &[(&str, &str)] = &[
     ("zc-pv --hash pl\t", "zc-pv --hash pl"),
     ("zc-pv -u fol\t", "zc-pv -u fol"),
     ("zc-pv --rate-limit pl\t", "zc-pv --rate-limit pl"),
-    ("zc-cat --color=pl\t", "zc-cat --color=pl"),
+    ("zc-cat --highlight=pl\t", "zc-cat --highlight=pl"),
     ("zc-dircopy --exclude pl\t", "zc-dircopy --exclude pl"),
     ("zc-yes pl\t", "zc-yes pl"),
     // Directories.
@@ -67,7 +67,7 @@ const COMPLETED: &[(&str, &str)] = &[
 
 /// All that is offered for the last word.
 const OFFERED: &[(&str, &[&str])] = &[
-    ("zc-cat --color-when=", &["always", "auto", "never"]),
+    ("zc-cat --color=", &["always", "auto", "never"]),
     ("zc-tee --cache=", &["drop", "keep"]),
     ("zc-dircopy ", &["folder", "second"]),
     ("zc-pv --hash ", &["blake3", "sha256"]),
@@ -151,8 +151,8 @@ fn bash_leaves_no_space_where_a_value_has_to_be_attached() {
     let Some(mut session) = Session::start(Shell::Bash, directory.path()) else {
         return;
     };
-    let line = session.line_after("zc-cat --color-w\t");
-    assert_eq!(line, "zc-cat --color-when=");
-    let line = session.line_after("zc-cat --color-w\tnev\t");
-    assert_eq!(line, "zc-cat --color-when=never ");
+    let line = session.line_after("zc-cat --hi\t");
+    assert_eq!(line, "zc-cat --highlight=");
+    let line = session.line_after("zc-cat --hi\t1=red\tnone\t");
+    assert_eq!(line, "zc-cat --highlight=1=rednone");
 }

@@ -98,7 +98,7 @@ fn help_shows_no_markup() {
 fn defaults_stand_in_brackets() {
     for (name, option, default) in [
         ("zc-cat", "--timestamp", "%Y-%m-%dT%H:%M:%S%.6f%z"),
-        ("zc-cat", "--color-when", "auto"),
+        ("zc-cat", "--color", "auto"),
         ("zc-tee", "--output-error", "warn-nopipe"),
         ("zc-tee", "--cache", "drop"),
         ("zc-dircopy", "--overwrite-policy", "default"),
@@ -121,8 +121,8 @@ fn defaults_stand_in_brackets() {
     }
 }
 
-/// The words in single quotes that follow `for example` in the description of `--color`.
-fn color_examples(text: &str) -> Vec<String> {
+/// The words in single quotes that follow `for example` in the description of `--highlight`.
+fn highlight_examples(text: &str) -> Vec<String> {
     let text = unwrapped(text);
     let (_, examples) = text.split_once("for example ").expect("it has examples");
     let examples = examples.split(';').next().unwrap();
@@ -132,12 +132,12 @@ fn color_examples(text: &str) -> Vec<String> {
 
 /// Pastes the examples into a shell, and sees that each colours what it should.
 fn assert_examples_work(text: &str) {
-    let examples = color_examples(text);
+    let examples = highlight_examples(text);
     assert_eq!(examples.len(), 2, "{text}");
     for example in examples {
         let (_, program) = TOOLS[0];
         let script = format!(
-            "printf 'connection refused id=42\\n' | '{program}' --color-when=always --color={example}"
+            "printf 'connection refused id=42\\n' | '{program}' --color --highlight={example}"
         );
         let output = Command::new("sh").args(["-c", &script]).output().unwrap();
         let coloured = String::from_utf8(output.stdout).unwrap();
@@ -151,12 +151,12 @@ fn assert_examples_work(text: &str) {
 }
 
 #[test]
-fn examples_of_color_in_the_help_work_when_pasted() {
+fn examples_of_highlight_in_the_help_work_when_pasted() {
     assert_examples_work(&help(TOOLS[0].1));
 }
 
 #[test]
-fn examples_of_color_in_the_manual_page_work_when_pasted() {
+fn examples_of_highlight_in_the_manual_page_work_when_pasted() {
     if !has_program("mandoc") {
         return;
     }

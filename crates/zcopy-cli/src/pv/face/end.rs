@@ -19,7 +19,7 @@ impl Face {
             self.instrument.restart();
         }
         let reading = self.instrument.read_last();
-        self.tell_watchers_the_end();
+        self.tell_watchers_the_end(ending.state);
         self.end_stage(&reading);
         if let Some(hook) = self.hook.take() {
             let heed = || {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Face, clock, format_of};
+use crate::pv::ending::State;
 use crate::pv::extra::Extra;
 use crate::pv::format::Format;
 use crate::pv::remote::{Incoming, RemoteChange, RemoteRequest, Snapshot};
@@ -34,29 +35,30 @@ impl Face {
     /// Tells those who watch how far the transfer has come, if that is due.
     pub(super) fn tell_watchers(&mut self) {
         if self.watchers.due().is_some_and(|due| due <= Instant::now()) {
-            let snapshot = self.snapshot(false);
+            let snapshot = self.snapshot(State::Running);
             self.watchers.tell(&snapshot);
         }
     }
 
     /// Tells those who watch how it has ended.
-    pub(super) fn tell_watchers_the_end(&mut self) {
+    pub(super) fn tell_watchers_the_end(&mut self, state: State) {
         if self.watchers.due().is_some() {
-            let snapshot = self.snapshot(true);
+            let snapshot = self.snapshot(state);
             self.watchers.tell(&snapshot);
         }
     }
 
-    fn snapshot(&self, is_over: bool) -> Snapshot {
-        let stage = self.instrument.stage();
+    fn snapshot(&self, state: State) -> Snapshot {
+        let moving = self.instrument.stage();
         Snapshot {
             stage: self.n_stages,
             elapsed: self.instrument.elapsed(),
             counts_bytes: self.instrument.counts_bytes(),
-            moved: self.instrument.moved(is_over),
+            moved: self.instrument.moved(state != State::Running),
             bytes: self.instrument.bytes(),
-            total: stage.total,
-            total_bytes: stage.bytes,
+            total: moving.total,
+            total_bytes: moving.bytes,
+            state,
         }
     }
 

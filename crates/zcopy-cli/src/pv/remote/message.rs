@@ -1,10 +1,12 @@
 //! What the two processes tell each other: objects in JSON, a line each.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::exit;
+use crate::pv::ending::State;
 use crate::pv::format::Shown;
 use crate::pv::input;
 use crate::pv::options::Args;
@@ -64,7 +66,7 @@ impl Change {
             rate_limit: args
                 .rate_limit
                 .as_ref()
-                .map(|_| settings.rate_limit.map_or(0, |rate| rate.get())),
+                .map(|_| settings.rate_limit.map_or(0, NonZeroU64::get)),
             size: size.filter(|size| *size > 0),
             interval: args.interval.as_ref().map(|_| settings.interval),
             columns: settings.columns,
@@ -89,4 +91,5 @@ pub(in crate::pv) struct Snapshot {
     pub(in crate::pv) total: Option<u64>,
     /// In bytes, where lines are counted and their number is unknown.
     pub(in crate::pv) total_bytes: Option<u64>,
+    pub(in crate::pv) state: State,
 }

@@ -8,6 +8,8 @@ use crate::exit;
 use crate::number::Unit;
 use crate::pv::changes::Changes;
 use crate::pv::display::{Display, Place, Stage};
+use crate::pv::ending::{Ending, State};
+use crate::pv::job::open_objects;
 use crate::pv::meter::Meter;
 use crate::pv::pidfile::Pidfile;
 use crate::pv::settings::Settings;
@@ -40,10 +42,16 @@ pub(super) fn show(pid: i32, mut settings: Settings) -> Result<Status, String> {
     meter.follow(place(&first), first.elapsed);
     let changes = Arc::new(Changes::with(pidfile));
     let stage = stage(&settings, &first);
-    let display = Display::begin(&settings, &meter, None, &changes, stage)
+    let objects = settings
+        .json
+        .as_ref()
+        .map(|json| open_objects(json, &settings))
+        .transpose()
+        .map_err(|refusal| refusal.message)?;
+    let display = Display::begin(&settings, &meter, None, &changes, objects, stage)
         .map_err(|error| format!("(stderr): {}", exit::worded(&error)))?;
     let mut last = first;
-    while let Some(snapshot) = progress.next() {
+    for snapshot in progress {
         if snapshot.stage != last.stage {
             display.stage(self::stage(&settings, &snapshot));
         } else if (snapshot.total, snapshot.total_bytes) != (last.total, last.total_bytes) {
@@ -52,7 +60,15 @@ pub(super) fn show(pid: i32, mut settings: Settings) -> Result<Status, String> {
         meter.follow(place(&snapshot), snapshot.elapsed);
         last = snapshot;
     }
-    display.finish();
+    display.finish(Ending {
+        state: match last.state {
+            // It was killed, and could not tell its end.
+            State::Running => State::Interrupted,
+            ended => ended,
+        },
+        error: None,
+        digest: None,
+    });
     Ok(Status::GOOD)
 }
 
