@@ -38,10 +38,9 @@ fn a_display_for_the_other_tests() {
     }
     for n in 0.. {
         match events.recv_timeout(Duration::from_millis(100)) {
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) | Ok(Event::Requested) => {}
             Err(RecvTimeoutError::Disconnected) => break,
             Ok(Event::Resized | Event::Continued) => screen.measure(),
-            Ok(Event::Requested) => {}
             Ok(Event::Pause) => {
                 screen.pause();
                 asleep += signals::stop();

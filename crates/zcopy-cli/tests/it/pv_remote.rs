@@ -47,16 +47,6 @@ impl User {
         self.home.path().join(".zc-pv")
     }
 
-    /// Whether requests are made known in the home.
-    fn uses_home(&self) -> bool {
-        let run = format!("/run/user/{}", rustix::process::geteuid().as_raw());
-        let uses_home = !Path::new(&run).exists();
-        if !uses_home {
-            report("requests are in /run/user, where no test may make a mess");
-        }
-        uses_home
-    }
-
     /// What comes of `-R` or `-Q` with these options.
     fn asks(&self, option: &str, pid: u32, options: &[&str]) -> Output {
         let pid = pid.to_string();
@@ -71,6 +61,16 @@ impl User {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), &*stderr), (Some(0), ""));
     }
+}
+
+/// Whether requests are made known in the home.
+fn uses_home() -> bool {
+    let run = format!("/run/user/{}", rustix::process::geteuid().as_raw());
+    let uses_home = !Path::new(&run).exists();
+    if !uses_home {
+        report("requests are in /run/user, where no test may make a mess");
+    }
+    uses_home
 }
 
 /// A process in which requests find somebody to answer them.
@@ -396,7 +396,7 @@ fn another_user_is_refused_and_so_is_root() {
 #[test]
 fn sockets_of_dead_processes_are_removed() {
     let user = User::new();
-    if !user.uses_home() {
+    if !uses_home() {
         return;
     }
     let running = Running::start(
@@ -439,7 +439,7 @@ fn sockets_of_dead_processes_are_removed() {
 #[test]
 fn a_directory_that_others_can_write_to_or_have_put_there_is_not_used() {
     let user = User::new();
-    if !user.uses_home() {
+    if !uses_home() {
         return;
     }
     let running = Running::start(
