@@ -53,7 +53,7 @@ impl Signals {
     /// `INT`, `TERM`, `HUP`, `QUIT` and `TSTP` stay ignored if they are (by nohup, say). From now on the terminal
     /// does not stop this process for drawing in the background: whoever draws looks first. `ALRM` and `USR1`,
     /// by which people ask other tools how far they are, do nothing. `USR2` announces a request: of `-R` or `-Q`,
-    /// which know this process by the name of the thread, [`THREAD`].
+    /// which know this process by the name of the thread that takes the signals.
     ///
     /// After the drop, or where nobody listens, those that would end the process or stop it do that.
     ///
