@@ -281,11 +281,10 @@ pub struct Args {
     #[arg(long, help_heading = "How")]
     pub(super) per_file: bool,
 
-    /// Run COMMAND by sh at every step of --every, and once if the transfer fails; `ZC_PV_STATE` (running, done, failed or
-    /// interrupted), `ZC_PV_PERCENT`, `ZC_PV_MOVED`, `ZC_PV_TOTAL` and `ZC_PV_SECONDS` are in its environment. Steps that pass
-    /// while it runs are told by one run
+    // As an attribute, because clippy wants backquotes around the variables, which help would show.
     #[arg(
         long,
+        help = "Run COMMAND by sh at every step of --every, and once if the transfer fails. Its environment has ZC_PV_STATE (running, done, failed or interrupted), ZC_PV_PERCENT, ZC_PV_MOVED, ZC_PV_TOTAL and ZC_PV_SECONDS. Steps that pass while it runs are told by one run",
         value_name = "COMMAND",
         value_hint = ValueHint::CommandString,
         help_heading = "How",
@@ -293,7 +292,7 @@ pub struct Args {
     )]
     pub(super) on_progress: Option<OsString>,
 
-    /// Run the command of --on-progress every PERCENT per cent, whatever -i says [default: 10]
+    /// Run that command at every PERCENT per cent, whatever -i says [default: 10]
     #[arg(
         long,
         value_name = "PERCENT",

@@ -110,8 +110,10 @@ fn defaults_stand_in_brackets() {
     ] {
         let (_, program) = TOOLS.iter().find(|(tool, _)| *tool == name).unwrap();
         let help = help(program);
-        let (_, from_here) = help
-            .split_once(&format!(" {option}"))
+        // Other options' descriptions may name it, too.
+        let (_, from_here) = [format!("\n      {option}"), format!(", {option}")]
+            .iter()
+            .find_map(|start| help.split_once(start))
             .expect("it has the option");
         // Up to the next option.
         let description = unwrapped(from_here.split("\n  -").next().unwrap());
