@@ -25,7 +25,7 @@ pub(crate) enum State {
     /// Every input has been moved, and the exit status is 0.
     Done,
     Failed,
-    /// A signal ended it, or its reader has left.
+    /// A signal ended it.
     Interrupted,
 }
 

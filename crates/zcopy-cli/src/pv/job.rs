@@ -129,8 +129,8 @@ fn transfer(mut settings: Settings) -> Status {
     }
     display.finish(Ending {
         state: match status {
-            _ if is_unread => State::Interrupted,
-            Status::GOOD => State::Done,
+            // Where SIGPIPE is ignored, a reader that has left is no failure of the process.
+            Status::GOOD if !is_unread => State::Done,
             _ => State::Failed,
         },
         error,

@@ -85,7 +85,7 @@ fn a_value_that_makes_no_sense_is_refused_in_the_words_of_gnu() {
         ("L", "1.5.5", "rate"),
         ("L", "1X", "rate"),
         ("B", "x", "buffer size"),
-        ("J", "1KB", "pipe size"),
+        ("J", "1KX", "pipe size"),
         ("Z", "", "block size"),
         ("s", "x", "size"),
         ("s", "-1", "size"),
