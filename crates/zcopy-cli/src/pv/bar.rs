@@ -47,12 +47,16 @@ pub fn tab(percent: f64, is_known: bool) -> String {
 
 /// A bar of so many columns that is filled by so many percent.
 ///
+/// Beyond 100 percent a bar stays full. The head of a plain one leaves it once it would stand in
+/// the column behind the last.
+///
 /// # Examples
 ///
 /// ```
 /// use zcopy_cli::pv::bar::{BarStyle, filled};
 ///
 /// assert_eq!(filled(BarStyle::Plain, 10, 50.0), "====>     ");
+/// assert_eq!(filled(BarStyle::Plain, 10, 150.0), "==========");
 /// assert_eq!(filled(BarStyle::Granular, 10, 55.0), "█████▌    ");
 /// assert_eq!(filled(BarStyle::Shaded, 10, 55.0), "█████▒░░░░");
 /// ```
@@ -60,18 +64,18 @@ pub fn tab(percent: f64, is_known: bool) -> String {
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_sign_loss,
-    reason = "columns are few, and percentages are clamped to 0 to 100"
+    reason = "columns are few, and a cast of what is less than 0 or no number gives 0"
 )]
 pub fn filled(style: BarStyle, columns: usize, percent: f64) -> String {
-    let cells = columns as f64 * percent.clamp(0.0, 100.0) / 100.0;
-    let whole = (cells as usize).min(columns);
-    let part = cells - whole as f64;
+    let cells = columns as f64 * percent / 100.0;
     if style == BarStyle::Plain {
         // The head is the last cell that is full, and shown also when none is.
-        let head = usize::from(columns > 0);
-        let body = whole.saturating_sub(head);
+        let body = (cells as usize).saturating_sub(1).min(columns);
+        let head = usize::from(body < columns);
         return padded(&"=".repeat(body), &">"[..head], ' ', columns);
     }
+    let whole = (cells as usize).min(columns);
+    let part = cells - whole as f64;
     let (partial, background): (&[&str], char) = match style {
         BarStyle::Plain | BarStyle::Block => (&[], ' '),
         BarStyle::Granular => (&["▏", "▎", "▍", "▌", "▋", "▊", "▉"], ' '),
@@ -152,6 +156,15 @@ mod tests {
             (BarStyle::Plain, 13, 33.0, "===>         "),
             (BarStyle::Plain, 20, 99.0, "==================> "),
             (BarStyle::Plain, 20, 100.0, "===================>"),
+            (BarStyle::Plain, 1, 199.0, ">"),
+            (BarStyle::Plain, 1, 200.0, "="),
+            (BarStyle::Plain, 13, 107.1, "============>"),
+            (BarStyle::Plain, 13, 107.9, "============="),
+            (BarStyle::Plain, 20, 104.9, "===================>"),
+            (BarStyle::Plain, 20, 105.0, "===================="),
+            (BarStyle::Plain, 20, 100_000.0, "===================="),
+            (BarStyle::Block, 10, 204.8, "██████████"),
+            (BarStyle::Granular, 10, 204.8, "██████████"),
             (BarStyle::Block, 10, 9.9, "          "),
             (BarStyle::Block, 10, 10.0, "█         "),
             (BarStyle::Block, 10, 55.0, "█████     "),
@@ -169,6 +182,7 @@ mod tests {
             (BarStyle::Shaded, 10, 36.6, "███▒░░░░░░"),
             (BarStyle::Shaded, 10, 36.7, "███▓░░░░░░"),
             (BarStyle::Shaded, 10, 100.0, "██████████"),
+            (BarStyle::Shaded, 10, 204.8, "██████████"),
         ] {
             assert_eq!(filled(style, columns, percent), bar, "{style:?} {percent}");
         }
@@ -198,6 +212,7 @@ mod tests {
                     99.99,
                     100.0,
                     150.0,
+                    100_000.0,
                     f64::INFINITY,
                     f64::NAN,
                 ] {

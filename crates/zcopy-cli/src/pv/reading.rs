@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use jiff::Zoned;
 
+/// The most percent that are shown, as by pv 1.12.
+const MOST_PERCENT: f64 = 100_000.0;
+
 /// All that a display shows at one moment.
 ///
 /// Amounts are in what is counted, bytes or lines; rates are that per second.
@@ -64,7 +67,9 @@ impl Reading {
         }
     }
 
-    /// How many percent have been moved, 100 at most, if the total is known.
+    /// How many percent have been moved, if the total is known.
+    ///
+    /// They are more than 100 if more has come than the total said, and 100,000 at most.
     ///
     /// # Examples
     ///
@@ -75,7 +80,7 @@ impl Reading {
     /// reading.moved = 25;
     /// assert_eq!(reading.percent(), Some(12.5));
     /// reading.moved = 300;
-    /// assert_eq!(reading.percent(), Some(100.0));
+    /// assert_eq!(reading.percent(), Some(150.0));
     /// reading.total = Some(0);
     /// assert_eq!(reading.percent(), None);
     /// ```
@@ -88,7 +93,7 @@ impl Reading {
         let total = self.total.filter(|total| *total > 0);
         let of_total = |total| self.moved as f64 * 100.0 / total as f64;
         let percent = self.share.or_else(|| total.map(of_total))?;
-        Some(percent.min(100.0))
+        Some(percent.min(MOST_PERCENT))
     }
 }
 

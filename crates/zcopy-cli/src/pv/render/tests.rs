@@ -185,13 +185,17 @@ fn bars_share_what_the_rest_leaves() {
 }
 
 #[test]
-fn what_is_more_than_all_is_all() {
+fn more_than_the_total_is_more_than_100_percent() {
     let more = reading(150, Some(100));
     let of = |format: &str| line(&Format::parse(format), &more, &look(20));
-    assert_eq!(of("%p"), "[============>] 100%");
-    assert_eq!(of("%{progress-amount-only}"), "100%");
-    assert_eq!(of("%{progress-conemu}"), "\x1b]9;4;1;100\x1b\\");
+    assert_eq!(of("%p"), "[=============] 150%");
+    assert_eq!(of("%{progress-amount-only}"), "150%");
+    assert_eq!(of("%{progress-conemu}"), "\x1b]9;4;1;150\x1b\\");
     assert_eq!(of("%b"), " 150  B");
+    let most = reading(1_000_001, Some(1));
+    let of = |width| line(&Format::parse("%p"), &most, &look(width));
+    assert_eq!(of(20), "[==========] 100000%");
+    assert_eq!((of(10).as_str(), of(9).as_str()), ("[] 100000%", ""));
 }
 
 #[test]

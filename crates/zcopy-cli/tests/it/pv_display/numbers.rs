@@ -59,6 +59,39 @@ fn bytes_rates_and_seconds_are_bare_numbers() {
 }
 
 #[test]
+fn more_than_was_expected_is_more_than_100_percent() {
+    for (script, row) in [
+        ("pv -n -s 1K f > /dev/null", "200"),
+        ("pv -n -s 1000 f > /dev/null", "205"),
+        ("pv -n -s @f dir/b > /dev/null", "146"),
+        ("pv -n -s @dir f g > /dev/null", "128"),
+        ("pv -ln -s 418 lines > /dev/null", "239"),
+        ("pv -bn -s 1K f > /dev/null", "2048"),
+        ("pv -n -s 1 f > /dev/null", "100000"),
+        ("pv -Sn -s 1000 f > /dev/null", "100"),
+        (
+            "pv -n -F '%{progress-amount-only}|%e|' -s 1K f > /dev/null",
+            "200|           |",
+        ),
+    ] {
+        assert_eq!(as_pv(script), [row], "{script}");
+    }
+    let mut desk = Desk::with(
+        "pv --json -s 1K f 2> log > /dev/null; pv --json -l -s 418 lines 2>> log > /dev/null; \
+         pv --json -s 1 f 2>> log > /dev/null",
+    );
+    assert!(desk.end().success());
+    let told: Vec<_> = objects(&desk.read("log"))
+        .into_iter()
+        .filter(|line| line["over"] == true)
+        .map(|line| (line["percent"].as_f64().unwrap(), line["eta"].clone()))
+        .collect();
+    let percent: Vec<_> = told.iter().map(|(percent, _)| *percent).collect();
+    assert_eq!(percent, [200.0, 239.234, 100_000.0]);
+    assert!(told.iter().all(|(_, eta)| *eta == 0.0), "{told:?}");
+}
+
+#[test]
 fn a_format_has_bare_numbers_too() {
     let script = "pv -n -F '{\"b\":%b,\"p\":%{progress-amount-only},\"x\":\"%%\"}' f > /dev/null";
     leaves(script, &["{\"b\":2048,\"p\":100,\"x\":\"%\"}"]);

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::{Desk, as_pv, is_like, leaves};
+use super::{Desk, as_pv, is_like, leaves, ours};
 use crate::skip::skip;
 
 #[test]
@@ -30,8 +30,63 @@ fn a_size_is_taken_from_a_file_or_all_files_under_a_directory() {
 }
 
 #[test]
-fn more_than_was_expected_is_all_of_it() {
-    leaves("pv -pw 20 -s 1K f > /dev/null", &["[============>] 100%"]);
+fn more_than_was_expected_is_more_than_100_percent() {
+    for (script, row) in [
+        ("pv -pw 20 -s 1K f > /dev/null", "[=============] 200%"),
+        ("pv -pw 20 -s @f dir/b > /dev/null", "[=============] 146%"),
+        ("pv -pw 20 -s @dir f g > /dev/null", "[=============] 128%"),
+        (
+            "pv -pw 20 -l -s 418 lines > /dev/null",
+            "[=============] 239%",
+        ),
+        ("pv -pw 20 -0 -s 1 f > /dev/null", "[>            ]   0%"),
+        ("pv -gpw 20 -s 1K f > /dev/null", "[=============] 200%"),
+        ("pv -pw 20 -S -s 1K f > /dev/null", "[============>] 100%"),
+        // The head of the bar leaves it with the first column behind the last.
+        ("pv -pw 20 -s 1906 f > /dev/null", "[============>] 107%"),
+        ("pv -pw 20 -s 1901 f > /dev/null", "[=============] 107%"),
+        // Never more than 100,000 %, and no bar where that has no room.
+        ("pv -pw 20 -s 1 f > /dev/null", "[==========] 100000%"),
+        ("pv -pw 10 -s 1 f > /dev/null", "[] 100000%"),
+        ("pv -pw 9 -s 1 f > /dev/null; echo over", ""),
+    ] {
+        assert_eq!(as_pv(script)[0], row, "{script}");
+    }
+    as_pv("pv -s 1K f > /dev/null; cat f | pv -s 1000 > /dev/null; pv -p -s 1501 f > /dev/null");
+    as_pv("pv -Is 1K f > /dev/null; pv -9pw 20 -s 1000 f > /dev/null");
+    for style in ["block", "granular", "shaded"] {
+        as_pv(&format!("pv -pw 20 -u {style} -s 1000 f > /dev/null"));
+    }
+    as_pv("pv -F '%{progress-amount-only}|%{bar-plain}|%e|%I|' -s 1000 f > /dev/null");
+}
+
+#[test]
+fn while_more_comes_than_was_expected_no_time_is_left() {
+    let script = "(head -c 150; read line < go; head -c 150) < f | \
+                  pv -F '%20p %e|' -s 100 -i 0.1 > /dev/null";
+    for pv in [Some(ours().to_owned()), crate::peer::pv()] {
+        let Some(pv) = pv else { continue };
+        let mut desk = Desk::of(&pv, 8, 72, &format!("mkfifo go; {script}"));
+        desk.wait_for_row("[=============] 150% ETA 0:00:00|");
+        desk.end_pipe("go");
+        assert_eq!(desk.left(), ["[=============] 300%            |"]);
+    }
+}
+
+#[test]
+fn a_file_that_grows_is_measured_by_the_size_that_it_had() {
+    let script = "pv -pi 0.1 -w 20 -L 1K f > /dev/null";
+    for pv in [Some(ours().to_owned()), crate::peer::pv()] {
+        let Some(pv) = pv else { continue };
+        let mut desk = Desk::of(&pv, 8, 72, script);
+        desk.wait_for(|seen| seen.row(0).starts_with('['));
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .open(desk.path("f"))
+            .unwrap();
+        file.write_all(&[0; 1024]).unwrap();
+        assert_eq!(desk.left(), ["[=============] 150%"]);
+    }
 }
 
 #[test]
