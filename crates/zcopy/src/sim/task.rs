@@ -3,7 +3,9 @@
 use std::future::poll_fn;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use std::{io, iter};
 
@@ -137,10 +139,6 @@ impl<'k> Reactor<'k> {
             };
             indices.push(end.index);
             fds.push(PollFd::from_borrowed_fd(end.fd, events));
-        }
-        if fds.is_empty() && wakes_at.is_none() {
-            // It has let other tasks have their turn.
-            return;
         }
         let before = self.happened();
         let timeout = wakes_at.map(|end| end.saturating_sub(self.kernel.now()));
@@ -300,13 +298,26 @@ fn poll_to_end<T>(
     polls: usize,
 ) -> Option<T> {
     let mut driving = pin!(driving);
-    let mut context = Context::from_waker(Waker::noop());
+    let woken = Arc::new(Woken::default());
+    let waker = Waker::from(Arc::clone(&woken));
     for _ in 0..polls {
         reactor.begin_poll();
-        match driving.as_mut().poll(&mut context) {
+        match driving.as_mut().poll(&mut Context::from_waker(&waker)) {
             Poll::Ready(output) => return Some(output),
+            // It has let other tasks have their turn, and waits for nothing.
+            Poll::Pending if woken.0.swap(false, Ordering::Relaxed) => {}
             Poll::Pending => reactor.park(ends),
         }
     }
     None
+}
+
+/// Whether a task has woken itself.
+#[derive(Default)]
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
