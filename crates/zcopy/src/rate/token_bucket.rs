@@ -4,8 +4,11 @@
 //! its sink accepts; what is left after the step goes back. So two transfers never move by the same
 //! tokens. A transfer that is refused while others use the bucket gets a place in line: its tokens
 //! are taken in advance, and are its own at the moment when the bucket has earned them. So no
-//! transfer starves, and one that never returns for its tokens delays no other.
+//! transfer starves, and one that never returns for its tokens delays no other. A place that is
+//! given up stays in line: its tokens go back when its turn comes, to those behind it.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use super::users::{LastUse, Users};
@@ -22,8 +25,12 @@ pub(crate) struct TokenBucket {
     /// All billionths that the bucket has earned or got back, also those that were too many to
     /// save. A place in line is due when this number reaches the place's.
     earned: i128,
-    /// The billionths of all places in line.
+    /// The billionths of all places in line that are not given up.
     in_line: i128,
+    /// The places that were given up before their turn: when they are due, and their tokens.
+    given_up: BinaryHeap<Reverse<(i128, u64)>>,
+    /// How many transfers have tokens between two calls. One that sleeps in a call has some.
+    n_holding: u64,
     /// How often all places in line were given up.
     generation: u64,
     users: Users,
@@ -37,6 +44,8 @@ pub(crate) struct Held {
     tokens: u64,
     place: Option<Place>,
     last_use: LastUse,
+    /// Whether the bucket counts the transfer as one that has tokens.
+    is_counted: bool,
 }
 
 impl Held {
@@ -70,6 +79,8 @@ impl TokenBucket {
             last: now,
             earned: 0,
             in_line: 0,
+            given_up: BinaryHeap::new(),
+            n_holding: 0,
             generation: 0,
             users: Users::default(),
         }
@@ -85,7 +96,9 @@ impl TokenBucket {
         let rate = rate.max(1);
         if rate < self.rate {
             // Places are as long as suits the old rate. The transfers get new ones.
-            self.tokens = self.tokens.saturating_add(self.in_line);
+            let given_up = self.given_up.drain().map(|Reverse((_, tokens))| tokens);
+            let given_up: i128 = given_up.map(billionths).sum();
+            self.tokens = self.tokens.saturating_add(self.in_line + given_up);
             self.in_line = 0;
             self.generation += 1;
             if self.tokens < 0 {
@@ -121,7 +134,9 @@ impl TokenBucket {
     ) -> Result<u64, Duration> {
         self.fill(now);
         // Of transfers that follow each other only one has an account at a time.
-        let n_users = self.users.count(&mut held.last_use, now).min(n_holders);
+        let n_asking = self.users.count(&mut held.last_use, now);
+        let n_holding = self.n_holding + u64::from(!held.is_counted);
+        let n_users = n_asking.max(n_holding).min(n_holders);
         let in_flight = in_flight.min(held.tokens);
         if let Some(place) = self.valid_place(held) {
             if self.earned < place.due {
@@ -148,6 +163,7 @@ impl TokenBucket {
             let taken = whole.min(share.max(free)).min(wanted);
             self.tokens += billionths(free) - billionths(taken);
             held.tokens = in_flight + taken;
+            self.count_holding(held);
             return Ok(taken);
         }
         let missing = billionths(quantum) - available;
@@ -170,6 +186,7 @@ impl TokenBucket {
         self.bound(held.tokens);
         let paid = held.tokens.min(n);
         held.tokens -= paid;
+        self.count_holding(held);
         self.tokens = self.tokens.saturating_sub(billionths(n - paid));
     }
 
@@ -177,6 +194,7 @@ impl TokenBucket {
     pub(crate) fn give_back(&mut self, held: &mut Held, in_flight: u64) {
         let rest = billionths(held.tokens.saturating_sub(in_flight));
         held.tokens = held.tokens.min(in_flight);
+        self.count_holding(held);
         self.earned = self.earned.saturating_add(rest);
         self.tokens = self.tokens.saturating_add(rest);
         self.bound(0);
@@ -186,10 +204,35 @@ impl TokenBucket {
     pub(crate) fn give_back_all(&mut self, held: &mut Held) {
         if let Some(place) = self.valid_place(held) {
             self.in_line -= billionths(place.tokens);
-            held.tokens += place.tokens;
+            self.given_up.push(Reverse((place.due, place.tokens)));
         }
         held.place = None;
         self.give_back(held, 0);
+        self.return_given_up();
+    }
+
+    /// Gives back the tokens of the places that were given up and are due. Those behind each are
+    /// due earlier by its tokens, and those in front of it are not.
+    fn return_given_up(&mut self) {
+        while let Some(&Reverse((due, tokens))) = self.given_up.peek()
+            && due <= self.earned
+        {
+            self.given_up.pop();
+            self.earned = self.earned.saturating_add(billionths(tokens));
+            self.tokens = self.tokens.saturating_add(billionths(tokens));
+        }
+        self.bound(0);
+    }
+
+    /// Counts whether a transfer has tokens.
+    fn count_holding(&mut self, held: &mut Held) {
+        let holds = held.tokens > 0;
+        match (holds, held.is_counted) {
+            (true, false) => self.n_holding += 1,
+            (false, true) => self.n_holding -= 1,
+            _ => {}
+        }
+        held.is_counted = holds;
     }
 
     /// Adds what has been earned until `now`. Threads may pass times in another order than they
@@ -202,6 +245,7 @@ impl TokenBucket {
         self.earned = self.earned.saturating_add(earned);
         let burst = billionths(self.burst());
         self.tokens = self.tokens.saturating_add(earned).min(burst);
+        self.return_given_up();
     }
 
     /// Discards tokens of the bucket that exceed a burst together with the `held` ones of a
@@ -473,6 +517,60 @@ mod tests {
         // The place stays, and those that come later get what it gives up.
         bucket.give_back_all(&mut gone);
         assert_eq!(bucket.take(&mut other, ms(40), u64::MAX, 0, 2), Ok(20));
+    }
+
+    #[test]
+    fn those_who_leave_the_line_make_nobody_in_front_of_them_due() {
+        let mut bucket = TokenBucket::new(1_000_000, Duration::ZERO);
+        let mut held: Vec<Held> = (0..1000).map(|_| Held::default()).collect();
+        let n_holders = held.len() as u64;
+        for held in &mut held {
+            assert!(
+                bucket
+                    .take(held, Duration::ZERO, u64::MAX, 0, n_holders)
+                    .is_err()
+            );
+        }
+        for held in &mut held[500..] {
+            bucket.give_back_all(held);
+        }
+        let now = Duration::from_millis(101);
+        let taken = held[..500]
+            .iter_mut()
+            .map(|held| bucket.take(held, now, u64::MAX, 0, 500));
+        let taken: u64 = taken.flatten().sum();
+        assert!((90_000..=101_000).contains(&taken), "{taken}");
+    }
+
+    #[test]
+    fn those_who_leave_the_line_delay_nobody_behind_them() {
+        let mut bucket = TokenBucket::new(1000, Duration::ZERO);
+        let mut held: [Held; 3] = Default::default();
+        for held in &mut held {
+            assert!(bucket.take(held, Duration::ZERO, u64::MAX, 0, 3).is_err());
+        }
+        bucket.give_back_all(&mut held[0]);
+        bucket.give_back_all(&mut held[1]);
+        let mut take =
+            |millis| bucket.take(&mut held[2], Duration::from_millis(millis), u64::MAX, 0, 1);
+        assert!(take(19).is_err());
+        assert!(take(20).is_ok(), "the turn of the first one has come");
+    }
+
+    #[test]
+    fn a_transfer_that_has_tokens_counts_as_a_user() {
+        let mut bucket = TokenBucket::new(1000, Duration::ZERO);
+        let mut held: [Held; 3] = Default::default();
+        // Each sleeps with what it has taken.
+        let mut take = |index: usize, seconds| {
+            let n_holders = index as u64 + 1;
+            let now = Duration::from_secs(seconds);
+            bucket.take(&mut held[index], now, u64::MAX, 0, n_holders)
+        };
+        assert_eq!(
+            (take(0, 10), take(1, 20), take(2, 30)),
+            (Ok(100), Ok(50), Ok(33))
+        );
     }
 
     #[test]
