@@ -146,11 +146,15 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
     }
 
     /// Begins a round, unless the limit or the rate forbids it or the source is not ready: then it
-    /// returns the flow that says so.
-    fn begin(&mut self) -> Result<Option<Flow>, RunError> {
+    /// returns the flow that says so. The rate comes last, so that no fan-out waits for its source
+    /// with tokens.
+    fn begin(&mut self, has_waited_for_source: bool) -> Result<Option<Flow>, RunError> {
         let until_limit = self.context.until_limit(self.backlog.head_position);
         if until_limit == 0 {
             return Ok(Some(Flow::Ended(Ended::Limit)));
+        }
+        if !has_waited_for_source && let Some(flow) = self.prepare_round()? {
+            return Ok(Some(flow));
         }
         let max_round = MAX_ROUND.max(self.backlog.state.private_pipe_size as u64);
         let wanted = until_limit.min(self.context.max_step).min(max_round);
@@ -159,6 +163,14 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             Ok(allowed) => allowed,
             Err(time) => return Ok(Some(Flow::Wait(Wait::Time(time)))),
         };
+        self.round_limit = self.backlog.head_position + allowed;
+        self.round_start = self.backlog.head_position;
+        self.round_end = None;
+        Ok(None)
+    }
+
+    /// Chooses and enlarges pipes before a round. Returns a wait if the source is not ready.
+    fn prepare_round(&mut self) -> Result<Option<Flow>, RunError> {
         if self.backlog.storage == Storage::Pipe
             && self.backlog.state.source.cursor_was_moved()
             && self.context.options.strategy.is_none()
@@ -166,9 +178,6 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             self.give_up_tee(Some(Cause::SharedCursor))?;
         }
         self.give_lone_reader_a_pipe();
-        self.round_limit = self.backlog.head_position + allowed;
-        self.round_start = self.backlog.head_position;
-        self.round_end = None;
         let source = &self.backlog.state.source;
         let is_long = self.context.is_long(self.backlog.head_position, source);
         let sinks = self.sinks.iter().map(|sink| &sink.state.sink);
@@ -350,14 +359,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
             return Ok(Flow::Ended(Ended::NoSink));
         }
         if self.all_caught_up() {
-            if has_waited_for_source {
-                // The caller of a session may allow fewer bytes now.
-                let most = self
-                    .backlog
-                    .head_position
-                    .saturating_add(self.context.max_step);
-                self.round_limit = self.round_limit.min(most);
-            } else if let Some(flow) = self.begin()? {
+            if let Some(flow) = self.begin(has_waited_for_source)? {
                 return Ok(flow);
             }
             // This comes after the wait, during which readers may close.

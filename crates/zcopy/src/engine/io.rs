@@ -188,19 +188,6 @@ impl<'a, K: Kernel, End: CallersEnd> Engine<'a> for IoEngine<'a, K, End> {
         if until_limit == 0 {
             return Ok(Flow::Ended(Ended::Limit));
         }
-        let mut max = until_limit;
-        if self.state.needs_input() {
-            // The rate limit has already allowed bytes in flight.
-            let in_flight = self.state.in_flight();
-            let Context { pacer, kernel, .. } = &mut self.context;
-            match pacer.take(kernel, until_limit, in_flight) {
-                Ok(allowed) => max = allowed,
-                Err(time) => {
-                    self.has_waited = false;
-                    return Ok(Flow::Wait(Wait::Time(time)));
-                }
-            }
-        }
         if !self.has_waited
             && let Some(wait) = self.wait_before_step()
         {
@@ -208,6 +195,16 @@ impl<'a, K: Kernel, End: CallersEnd> Engine<'a> for IoEngine<'a, K, End> {
             return Ok(Flow::Wait(wait));
         }
         self.has_waited = false;
+        let mut max = until_limit;
+        if self.state.needs_input() {
+            // The rate limit has already allowed bytes in flight.
+            let in_flight = self.state.in_flight();
+            let Context { pacer, kernel, .. } = &mut self.context;
+            match pacer.take(kernel, until_limit, in_flight) {
+                Ok(allowed) => max = allowed,
+                Err(time) => return Ok(Flow::Wait(Wait::Time(time))),
+            }
+        }
         let flow = self.take_step(max, until_limit);
         self.context.pacer.give_back(self.state.in_flight());
         flow

@@ -386,13 +386,6 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         if until_limit == 0 || self.state.records.is_at_limit() {
             return Ok(Flow::Ended(Ended::Limit));
         }
-        let max = match self.allowance(until_limit) {
-            Ok(max) => max,
-            Err(time) => {
-                self.has_waited = false;
-                return Ok(Flow::Wait(Wait::Time(time)));
-            }
-        };
         // This comes before the wait because a pipe that grows may have room at once.
         let (source, sink) = (&self.state.source, &self.state.sink);
         let is_long = self.context.is_long(self.context.bytes, source);
@@ -407,6 +400,11 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
             return Ok(Flow::Wait(wait));
         }
         self.has_waited = false;
+        // This comes after the wait, so that no transfer waits for its ends with tokens.
+        let max = match self.allowance(until_limit) {
+            Ok(max) => max,
+            Err(time) => return Ok(Flow::Wait(Wait::Time(time))),
+        };
         let flow = self.take_step(max, until_limit);
         self.context.pacer.give_back(self.state.in_flight());
         flow

@@ -212,17 +212,6 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
         if until_limit == 0 {
             return Ok(Flow::Ended(Ended::Limit));
         }
-        let max = match self
-            .context
-            .pacer
-            .take(&self.context.kernel, until_limit, 0)
-        {
-            Ok(max) => max,
-            Err(time) => {
-                self.has_waited = false;
-                return Ok(Flow::Wait(Wait::Time(time)));
-            }
-        };
         let is_long = self.context.bytes >= plan::OFFLOAD_ABOVE;
         let sink = std::iter::once(&self.sink);
         self.context.grow_pipes(is_long, None, sink);
@@ -234,6 +223,11 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
             return Ok(Flow::Wait(Wait::before_call()));
         }
         self.has_waited = false;
+        let Context { pacer, kernel, .. } = &mut self.context;
+        let max = match pacer.take(kernel, until_limit, 0) {
+            Ok(max) => max,
+            Err(time) => return Ok(Flow::Wait(Wait::Time(time))),
+        };
         let flow = self.take_step(max, blocking);
         self.context.pacer.give_back(0);
         flow

@@ -308,7 +308,8 @@ impl Scenario {
         let n_others = self.interferences.len() * (100 + 8 * 150);
         let n_turns =
             n_pages + n_chunks + self.source.urgent_marks.len() + self.faults.injections.len();
-        100 + 8 * n_turns + n_others + n_ticks + 2 * rate_waits
+        // A transfer that waits for its rate polls its ends at each tick.
+        100 + 8 * n_turns + n_others + 3 * n_ticks + 2 * rate_waits
     }
 
     pub(crate) fn options(&self) -> Options {
