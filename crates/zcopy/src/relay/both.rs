@@ -133,6 +133,8 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         if let Some(ended) = self.ended.or_else(|| self.ended_early()) {
             return self.end_with(ended);
         }
+        // The idle time is checked after the ends: bytes that have arrived by now count, although
+        // the caller's thread may have been held since.
         let a_to_b = self.a_to_b.step(max);
         let a_to_b = a_to_b.or_else(|error| self.continue_after(error))?;
         let b_to_a = self.b_to_a.step(max);
@@ -148,14 +150,18 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         }
         self.check_resets()?;
         self.note_paced();
+        let left = self.time_limits.remaining(&self.kernel);
+        if left.is_some_and(|left| left.is_zero()) {
+            return self.end_with(Ended::TimedOut);
+        }
         self.rest();
         Ok(RelayProgressed::Blocked(self.interest()))
     }
 
     /// Ends the relay if an end has been reset that no direction reads or writes now.
     ///
-    /// A socket returns that error once. The other direction would take the end of its source for a
-    /// regular one, so it does not go on.
+    /// A socket returns the error of a reset once. After that it reads as at a regular end, so the
+    /// other direction does not go on.
     fn check_resets(&mut self) -> Result<()> {
         let interest = self.interest();
         let a = Self::reset_of(&self.kernel, self.a, interest.a, &mut self.ignores_a);
@@ -223,14 +229,13 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         Ok(RelayProgressed::Ended(ended))
     }
 
-    /// Returns how the relay ends now, if it does.
+    /// Returns how the relay ends now even if it could move bytes, if it does.
     fn ended_early(&self) -> Option<Ended> {
         if self.stop.as_ref().is_some_and(Stop::is_stopped) {
             return Some(Ended::Stopped);
         }
-        let left = self.time_limits.remaining(&self.kernel);
-        left.is_some_and(|left| left.is_zero())
-            .then_some(Ended::TimedOut)
+        let is_over = self.time_limits.is_past_deadline(&self.kernel);
+        is_over.then_some(Ended::TimedOut)
     }
 
     /// Gives back pipes and buffers when both directions have been blocked for long enough.

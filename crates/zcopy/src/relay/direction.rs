@@ -17,7 +17,8 @@ pub(super) struct Direction<'a, K: Kernel> {
     sink: BorrowedFd<'a>,
     /// The events and the time that the last step waits for.
     interest: Option<Interest>,
-    /// Whether a poll has just found that the interest is not fulfilled.
+    /// Whether the next step is skipped: a poll has just found that neither end is ready, or a
+    /// reactor believes that and tells when that changes.
     is_known_blocked: bool,
 }
 

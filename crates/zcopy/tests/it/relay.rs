@@ -144,6 +144,37 @@ fn silence_in_both_directions_ends_a_relay_and_bytes_in_one_keep_it() {
     drop(server);
 }
 
+/// A server is busy with something else for longer than the idle time.
+#[test]
+fn bytes_that_arrived_while_the_thread_was_held_keep_a_relay() {
+    let idle = Duration::from_millis(20);
+    let (mut client, front) = tcp_streams();
+    let (back, mut server) = tcp_streams();
+    let mut session = Relay::new(front, back).idle_timeout(idle).start().unwrap();
+    for n_bytes in [5, 4] {
+        let RelayProgressed::Blocked(interest) = session.step(u64::MAX).unwrap() else {
+            panic!("no byte has been sent");
+        };
+        assert!(interest.timeout().unwrap() <= idle);
+        thread::sleep(idle * 2);
+        client.write_all(&b"hello"[..n_bytes]).unwrap();
+        let RelayProgressed::Moved { a_to_b, .. } = session.step(u64::MAX).unwrap() else {
+            panic!("{n_bytes} bytes wait");
+        };
+        assert_eq!(a_to_b, n_bytes as u64);
+        server.read_exact(&mut [0; 5][..n_bytes]).unwrap();
+    }
+    thread::sleep(idle * 2);
+    let ended = loop {
+        match session.step(u64::MAX).unwrap() {
+            RelayProgressed::Ended(ended) => break ended,
+            RelayProgressed::Blocked(_) => thread::yield_now(),
+            progressed => panic!("no byte waits: {progressed:?}"),
+        }
+    };
+    assert_eq!(ended, Ended::TimedOut);
+}
+
 #[test]
 fn a_stop_ends_a_relay_at_once_and_every_byte_is_accounted_for() {
     let bytes = pattern(64 << 20);
