@@ -11,8 +11,8 @@ use super::watched::Watched;
 use crate::call_error::CallError;
 use crate::sys::Kernel;
 
-/// An end, and the events that are waited for there.
-pub(super) type Awaited<'w, 'e, K, End> = (&'w mut Watched<'e, K, End>, Option<Interest>);
+/// An end, and the events that the task waits for there.
+pub(super) type AwaitedEnd<'w, 'e, K, End> = (&'w mut Watched<'e, K, End>, Option<Interest>);
 
 /// Waits until one of two ends is ready, for ever if neither is waited for.
 ///
@@ -20,8 +20,8 @@ pub(super) type Awaited<'w, 'e, K, End> = (&'w mut Watched<'e, K, End>, Option<I
 ///
 /// An end cannot be registered, or the runtime shuts down.
 pub(super) async fn either_ready<K: Kernel, A: AsyncEnd, B: AsyncEnd>(
-    (a, a_interest): Awaited<'_, '_, K, A>,
-    (b, b_interest): Awaited<'_, '_, K, B>,
+    (a, a_interest): AwaitedEnd<'_, '_, K, A>,
+    (b, b_interest): AwaitedEnd<'_, '_, K, B>,
 ) -> Result<(), CallError> {
     if a_interest.is_some() {
         a.register()?;

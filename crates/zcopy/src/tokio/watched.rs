@@ -10,7 +10,7 @@ use ::tokio::io::unix::AsyncFd;
 
 use super::end::AsyncEnd;
 use crate::call_error::CallError;
-use crate::session::{Belief, Ends, Interest as Awaited};
+use crate::session::{self, Belief, Ends};
 use crate::side::Side;
 use crate::sys::{Errno, Kernel, PollFd, PollFlags};
 use crate::wait::Event;
@@ -105,11 +105,11 @@ impl<'e, K: Kernel, End: AsyncEnd> Watched<'e, K, End> {
                 Interest::READABLE => self.interest.is_readable(),
                 _ => self.interest.is_writable(),
             };
-            may_be_stale
-                && self.observe(interest, |belief| {
-                    (belief == Belief::Ready && !self.polls_as(flags), false)
-                })
+            may_be_stale && self.believes(interest) && !self.polls_as(flags)
         });
+        // A poll for no event finds an end that is broken or hung up.
+        let is_stale =
+            is_stale || (self.believes(Interest::ERROR) && !self.polls_as(PollFlags::empty()));
         if is_stale {
             self.registration = Registration::Missing;
         }
@@ -165,6 +165,11 @@ impl<'e, K: Kernel, End: AsyncEnd> Watched<'e, K, End> {
             (None, Some(f)) => f(otherwise).0,
             (None, None) => unreachable!("the function has been called and has not returned"),
         }
+    }
+
+    /// Returns whether the reactor believes that one of these events has happened.
+    fn believes(&self, interest: Interest) -> bool {
+        self.observe(interest, |belief| (belief == Belief::Ready, false))
     }
 
     /// Lets the reactor forget what it believes of this event, unless a poll finds it.
@@ -256,7 +261,7 @@ fn poll_broken(registered: &AsyncFd<OwnedFd>, context: &mut Context<'_>) -> Poll
 /// - of both, if the step is blocked on both, because its call could not tell which one is not
 ///   ready.
 pub(super) fn blocked_sides<K: Kernel, Source: AsyncEnd, Sink: AsyncEnd>(
-    interest: Awaited,
+    interest: session::Interest,
     (source, source_belief): (&Watched<'_, K, Source>, Belief),
     (sink, sink_belief): (&Watched<'_, K, Sink>, Belief),
 ) -> (bool, bool) {

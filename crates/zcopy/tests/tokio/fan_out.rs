@@ -8,6 +8,7 @@ use std::time::Duration;
 use zcopy::tokio::AsyncEnd;
 use zcopy::{Ended, FanOut, OnSinkError, Report, Stop};
 
+use crate::skip::has_program;
 use crate::support::{block_on, bytes, drain, feed, file, polled_at_most, tcp_pair, tokio_tcp};
 
 /// More than the buffers of a socket and of a pipe hold.
@@ -239,4 +240,68 @@ fn a_fan_out_that_watches_its_readers_sleeps() {
         assert!(driven.is_err(), "no process has written");
         assert!(n_polls < 10, "{n_polls} polls");
     });
+}
+
+/// How often this thread has slept in the kernel.
+fn voluntary_switches() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("voluntary_ctxt_switches"));
+    let (_, count) = line.unwrap().split_once(':').unwrap();
+    count.trim().parse().unwrap()
+}
+
+/// Runs a Python script whose standard input is a socket.
+async fn run_python(script: &str, socket: &std::net::TcpStream) {
+    let mut command = std::process::Command::new("python3");
+    let socket = socket.try_clone().unwrap();
+    command
+        .args(["-c", script])
+        .stdin(std::os::fd::OwnedFd::from(socket));
+    let status = tokio::task::spawn_blocking(move || command.status())
+        .await
+        .unwrap();
+    assert!(status.unwrap().success());
+}
+
+/// Another process sends with `MSG_ZEROCOPY` on a sink, and reads the completions later.
+#[test]
+fn completions_that_have_been_read_wake_a_watched_fan_out_no_more() {
+    if !has_program("python3") {
+        return;
+    }
+    let (sink, mut reader) = tcp_pair();
+    let (source, mut writer) = std::io::pipe().unwrap();
+    let null = File::create("/dev/null").unwrap();
+    let beside = sink.try_clone().unwrap();
+    let switches = block_on(async {
+        let fan_out = FanOut::new(source, sink).also_to(null).watch_readers(true);
+        let fan_out = tokio::spawn(fan_out.run_async());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        // 1 is SOL_SOCKET, 60 is SO_ZEROCOPY, and 0x4000000 is MSG_ZEROCOPY.
+        let sends = "import socket; s = socket.socket(fileno=0); \
+                     s.setsockopt(1, 60, 1); s.send(b'x' * 10, 0x4000000)";
+        run_python(sends, &beside).await;
+        // The fan-out looks at the socket again after 100 ms.
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        let reads = "import socket; socket.socket(fileno=0).recvmsg(1, 512, socket.MSG_ERRQUEUE)";
+        run_python(reads, &beside).await;
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        let before = voluntary_switches();
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        let switches = voluntary_switches() - before;
+        writer.write_all(b"hello").unwrap();
+        drop(writer);
+        let report = fan_out.await.unwrap().unwrap();
+        assert_eq!((report.bytes(), report.ended()), (5, Ended::Eof));
+        switches
+    });
+    let mut found = [0; 15];
+    reader.read_exact(&mut found).unwrap();
+    assert_eq!(&found, b"xxxxxxxxxxhello");
+    assert!(
+        switches < 40,
+        "the thread has slept {switches} times in 400 ms"
+    );
 }

@@ -15,4 +15,7 @@ mod relay;
 mod relay_tokio;
 mod urgent_bytes;
 
+#[expect(dead_code, reason = "no test of these needs root")]
+#[path = "../it/skip.rs"]
+mod skip;
 mod support;

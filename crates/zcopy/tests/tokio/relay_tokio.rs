@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::skip::skip;
+
 /// The time after which the relay counts as hung.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
@@ -21,12 +23,7 @@ fn spawn(arguments: &[&str]) -> Option<(Child, String)> {
     path.pop();
     path.extend(["examples", "relay_tokio"]);
     if !path.exists() {
-        let requires_all = std::env::var_os("ZCOPY_REQUIRE").is_some_and(|value| value == "all");
-        assert!(!requires_all, "the example relay_tokio is not built");
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: example relay_tokio is not built"
-        );
+        skip("the example relay_tokio is not built");
         return None;
     }
     let mut relay = Command::new(path);
