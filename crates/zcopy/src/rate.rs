@@ -141,7 +141,8 @@ impl RateLimiter {
     }
 
     /// Bounds the time that a transfer sleeps before it asks again, if somebody else has a clone
-    /// and may change the rate meanwhile.
+    /// and may change the rate or cancel a reservation meanwhile. The other direction of a relay
+    /// has one, too.
     fn bound_wait(&self, wait: Duration) -> Duration {
         if Arc::strong_count(&self.bucket) > 1 {
             wait.min(MAX_WAIT)
@@ -155,7 +156,7 @@ impl RateLimiter {
     #[cfg(test)]
     pub(crate) fn spent_in_all(&self) -> u64 {
         self.with(|bucket| {
-            assert_eq!((bucket.n_accounts, bucket.tokens.in_line()), (0, 0));
+            assert_eq!((bucket.n_accounts, bucket.tokens.reserved()), (0, 0));
             bucket.spent
         })
     }

@@ -83,10 +83,19 @@
 //! that is idle for a second gives back its pipes. A transfer that is never blocked yields to other
 //! tasks after about 1 MiB or 64 steps, and so does a relay, per direction.
 //!
+//! Rates, ticks and time limits are on `CLOCK_MONOTONIC`. The clock that `tokio::time::pause` stops
+//! is another one: in a runtime that runs ahead of time, a future that waits for them polls again
+//! and again, without a pause, until they have really passed. So test them without a paused clock.
+//!
 //! # Panics
 //!
-//! The futures panic when they are polled outside of a tokio runtime, or in one that lacks what
-//! they need.
+//! A future that has to wait panics outside of a tokio runtime, or in one that lacks what it needs.
+//! One that never waits may end without any.
+//!
+//! # Imports
+//!
+//! `use zcopy::*` makes `tokio` ambiguous between this module and the crate. Import items by name,
+//! or write `::tokio`.
 
 mod end;
 mod fan_out;

@@ -29,7 +29,7 @@ use crate::sys::Kernel;
 use crate::wait::Wait;
 use backlog::{Backlog, Storage};
 use sink_state::SinkState;
-use wait::Waiting;
+use wait::AwaitedEnds;
 
 mod assignment;
 mod backlog;
@@ -68,7 +68,7 @@ pub(crate) struct FanOutEngine<'a, K> {
     /// as ended.
     may_lack_writer: bool,
     /// What the engine waits for.
-    waiting: Option<Waiting>,
+    awaited_ends: Option<AwaitedEnds>,
 }
 
 impl<'a, K: Kernel> FanOutEngine<'a, K> {
@@ -136,7 +136,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             round_limit: 0,
             may_add_pipe: storage != Storage::Buffer && from.kind == Kind::Pipe,
             may_lack_writer: from.kind == Kind::Pipe && from.nonblocking,
-            waiting: None,
+            awaited_ends: None,
             context: Context::new(kernel, options, plan.strategy(), callbacks.observer, total),
         };
         for sink in &mut engine.sinks {
@@ -346,12 +346,12 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
     }
 
     fn advance(&mut self) -> Result<Flow, RunError> {
-        let has_waited_for_source = match self.waiting.take() {
-            Some(waiting) => {
-                if let Some(wait) = self.finish_wait(waiting)? {
+        let has_waited_for_source = match self.awaited_ends.take() {
+            Some(ends) => {
+                if let Some(wait) = self.finish_wait(ends)? {
                     return Ok(Flow::Wait(wait));
                 }
-                waiting == Waiting::Source
+                ends == AwaitedEnds::Source
             }
             None => false,
         };

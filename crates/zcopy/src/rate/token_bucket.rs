@@ -2,10 +2,10 @@
 //!
 //! A transfer takes tokens before its step and pays with them for the units (bytes or records) that
 //! its sink accepts; what is left after the step goes back. So two transfers never move by the same
-//! tokens. A transfer that is refused while others use the bucket gets a place in line: its tokens
-//! are taken in advance, and are its own at the moment when the bucket has earned them. So no
-//! transfer starves, and one that never returns for its tokens delays no other. A place that is
-//! given up stays in line: its tokens go back when its turn comes, to those behind it.
+//! tokens. A transfer that is refused while others use the bucket gets a reservation: the bucket
+//! takes the tokens in advance, and they are due when it has earned them. So no transfer starves,
+//! and one that never returns for its tokens delays no other. A transfer that leaves cancels its
+//! reservation: the tokens go back when they are due, to the reservations behind it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,20 +18,20 @@ use super::users::{LastUse, Users};
 pub(crate) struct TokenBucket {
     rate: u64,
     /// How many billionths of a unit may be taken now. Billionths lose nothing to rounding at low
-    /// rates. Negative while transfers stand in line, and after more was spent than taken.
+    /// rates. Negative while tokens are reserved, and after more was spent than taken.
     tokens: i128,
     /// The latest time that the bucket knows.
     last: Duration,
-    /// All billionths that the bucket has earned or got back, also those that were too many to
-    /// save. A place in line is due when this number reaches the place's.
+    /// All billionths that the bucket has earned or got back, including those beyond a burst. A
+    /// reservation is due when this number reaches [`Reservation::due`].
     earned: i128,
-    /// The billionths of all places in line that are not given up.
-    in_line: i128,
-    /// The places that were given up before their turn: when they are due, and their tokens.
-    given_up: BinaryHeap<Reverse<(i128, u64)>>,
+    /// The billionths of all reservations that are not cancelled.
+    reserved: i128,
+    /// The reservations that were cancelled before they were due, as (due, tokens).
+    cancelled: BinaryHeap<Reverse<(i128, u64)>>,
     /// How many transfers have tokens between two calls. One that sleeps in a call has some.
     n_holding: u64,
-    /// How often all places in line were given up.
+    /// How often the bucket has discarded all reservations.
     generation: u64,
     users: Users,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Held {
     /// The tokens that the transfer has taken and not yet spent on units that its sink has
     /// accepted.
     tokens: u64,
-    place: Option<Place>,
+    reservation: Option<Reservation>,
     last_use: LastUse,
     /// Whether the bucket counts the transfer as one that has tokens.
     is_counted: bool,
@@ -55,11 +55,11 @@ impl Held {
     }
 }
 
-/// A place in line.
+/// Tokens that a transfer has taken in advance.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Reservation {
     tokens: u64,
-    /// The place is due when [`TokenBucket::earned`] has reached this.
+    /// The tokens are the transfer's own when [`TokenBucket::earned`] has reached this.
     due: i128,
     generation: u64,
 }
@@ -78,8 +78,8 @@ impl TokenBucket {
             tokens: 0,
             last: now,
             earned: 0,
-            in_line: 0,
-            given_up: BinaryHeap::new(),
+            reserved: 0,
+            cancelled: BinaryHeap::new(),
             n_holding: 0,
             generation: 0,
             users: Users::default(),
@@ -95,11 +95,11 @@ impl TokenBucket {
     pub(crate) fn set_rate(&mut self, rate: u64) {
         let rate = rate.max(1);
         if rate < self.rate {
-            // Places are as long as suits the old rate. The transfers get new ones.
-            let given_up = self.given_up.drain().map(|Reverse((_, tokens))| tokens);
-            let given_up: i128 = given_up.map(billionths).sum();
-            self.tokens = self.tokens.saturating_add(self.in_line + given_up);
-            self.in_line = 0;
+            // The reservations are for the old rate. The transfers get new ones.
+            let cancelled = self.cancelled.drain().map(|Reverse((_, tokens))| tokens);
+            let cancelled: i128 = cancelled.map(billionths).sum();
+            self.tokens = self.tokens.saturating_add(self.reserved + cancelled);
+            self.reserved = 0;
             self.generation += 1;
             if self.tokens < 0 {
                 let scaled = self.tokens.checked_mul(i128::from(rate));
@@ -111,12 +111,12 @@ impl TokenBucket {
 
     /// Counts a new transfer, which is about to take its first units, as a user of the bucket.
     pub(crate) fn enter(&mut self, held: &mut Held, now: Duration) {
-        self.users.count(&mut held.last_use, now);
+        self.users.note_use(&mut held.last_use, now);
     }
 
-    /// Takes up to `wanted` units at the time `now`, and at least the quantum or `wanted` if that
-    /// is less, for one of `n_holders` transfers. Returns how many units that have not left the
-    /// source the transfer may move now: tokens that it has kept since an earlier call count too.
+    /// Takes up to `wanted` units at the time `now` for one of `n_holders` transfers. Returns how
+    /// many units that have not left the source the transfer may move now: at least the quantum,
+    /// or `wanted` if that is less, or the tokens that it has kept since an earlier call.
     ///
     /// `in_flight` of its tokens belong to units that have left the source and that the sink has
     /// not accepted.
@@ -134,23 +134,23 @@ impl TokenBucket {
     ) -> Result<u64, Duration> {
         self.fill(now);
         // Of transfers that follow each other only one has an account at a time.
-        let n_asking = self.users.count(&mut held.last_use, now);
+        let n_asking = self.users.note_use(&mut held.last_use, now);
         let n_holding = self.n_holding + u64::from(!held.is_counted);
         let n_users = n_asking.max(n_holding).min(n_holders);
         let in_flight = in_flight.min(held.tokens);
-        if let Some(place) = self.valid_place(held) {
-            if self.earned < place.due {
-                return Err(self.time_to_earn(place.due.saturating_sub(self.earned)));
+        if let Some(reservation) = self.valid_reservation(held) {
+            if self.earned < reservation.due {
+                return Err(self.time_to_earn(reservation.due.saturating_sub(self.earned)));
             }
-            self.in_line -= billionths(place.tokens);
-            held.tokens += place.tokens;
+            self.reserved -= billionths(reservation.tokens);
+            held.tokens += reservation.tokens;
         }
-        held.place = None;
+        held.reservation = None;
         let free = held.tokens - in_flight;
         self.bound(free);
         let share = self.share(n_users);
         let quantum = self.quantum().min(share).min(wanted);
-        // The tokens that it has are its own, though others stand in line for more.
+        // The tokens that it has are its own, although others have reservations.
         let has_turn = n_holders > 1 && free > 0;
         let in_bucket = if has_turn {
             self.tokens.max(0)
@@ -170,8 +170,8 @@ impl TokenBucket {
         let wait = self.time_to_earn(missing);
         if n_holders > 1 {
             self.tokens -= billionths(quantum);
-            self.in_line += billionths(quantum);
-            held.place = Some(Place {
+            self.reserved += billionths(quantum);
+            held.reservation = Some(Reservation {
                 tokens: quantum,
                 due: self.earned.saturating_add(missing),
                 generation: self.generation,
@@ -200,24 +200,25 @@ impl TokenBucket {
         self.bound(0);
     }
 
-    /// Gives back all tokens, and the place in line.
+    /// Gives back all tokens, and cancels the reservation.
     pub(crate) fn give_back_all(&mut self, held: &mut Held) {
-        if let Some(place) = self.valid_place(held) {
-            self.in_line -= billionths(place.tokens);
-            self.given_up.push(Reverse((place.due, place.tokens)));
+        if let Some(reservation) = self.valid_reservation(held) {
+            self.reserved -= billionths(reservation.tokens);
+            self.cancelled
+                .push(Reverse((reservation.due, reservation.tokens)));
         }
-        held.place = None;
+        held.reservation = None;
         self.give_back(held, 0);
-        self.return_given_up();
+        self.return_cancelled();
     }
 
-    /// Gives back the tokens of the places that were given up and are due. Those behind each are
-    /// due earlier by its tokens, and those in front of it are not.
-    fn return_given_up(&mut self) {
-        while let Some(&Reverse((due, tokens))) = self.given_up.peek()
+    /// Gives back the tokens of the cancelled reservations that are due. Each makes the
+    /// reservations behind it due earlier, and none in front of it.
+    fn return_cancelled(&mut self) {
+        while let Some(&Reverse((due, tokens))) = self.cancelled.peek()
             && due <= self.earned
         {
-            self.given_up.pop();
+            self.cancelled.pop();
             self.earned = self.earned.saturating_add(billionths(tokens));
             self.tokens = self.tokens.saturating_add(billionths(tokens));
         }
@@ -245,7 +246,7 @@ impl TokenBucket {
         self.earned = self.earned.saturating_add(earned);
         let burst = billionths(self.burst());
         self.tokens = self.tokens.saturating_add(earned).min(burst);
-        self.return_given_up();
+        self.return_cancelled();
     }
 
     /// Discards tokens of the bucket that exceed a burst together with the `held` ones of a
@@ -256,15 +257,15 @@ impl TokenBucket {
         self.tokens = self.tokens.min(billionths(room));
     }
 
-    /// Returns the billionths of all places in line.
+    /// Returns the billionths of all reservations.
     #[cfg(test)]
-    pub(super) fn in_line(&self) -> i128 {
-        self.in_line
+    pub(super) fn reserved(&self) -> i128 {
+        self.reserved
     }
 
-    fn valid_place(&self, held: &Held) -> Option<Place> {
-        let is_valid = |place: &Place| place.generation == self.generation;
-        held.place.filter(is_valid)
+    fn valid_reservation(&self, held: &Held) -> Option<Reservation> {
+        let is_valid = |reservation: &Reservation| reservation.generation == self.generation;
+        held.reservation.filter(is_valid)
     }
 
     fn time_to_earn(&self, billionths: i128) -> Duration {
@@ -396,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lower_rate_shortens_the_places_in_line() {
+    fn a_lower_rate_shortens_reservations() {
         let mut bucket = TokenBucket::new(1 << 30, Duration::ZERO);
         let mut held: [Held; 5] = Default::default();
         for held in &mut held {
@@ -505,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_line_that_nobody_returns_for_delays_nobody_else() {
+    fn a_reservation_that_nobody_returns_for_delays_nobody_else() {
         let mut bucket = TokenBucket::new(1000, Duration::ZERO);
         let (mut gone, mut other) = (Held::default(), Held::default());
         let ms = Duration::from_millis;
@@ -514,13 +515,13 @@ mod tests {
         assert_eq!(bucket.take(&mut other, ms(40), u64::MAX, 0, 2), Ok(20));
         bucket.spend(&mut other, 20);
         assert_eq!(bucket.take(&mut other, ms(40), u64::MAX, 0, 2), Err(ms(20)));
-        // The place stays, and those that come later get what it gives up.
+        // The reservation stays, and those that come later get what it returns.
         bucket.give_back_all(&mut gone);
         assert_eq!(bucket.take(&mut other, ms(40), u64::MAX, 0, 2), Ok(20));
     }
 
     #[test]
-    fn those_who_leave_the_line_make_nobody_in_front_of_them_due() {
+    fn a_cancelled_reservation_makes_none_in_front_of_it_due() {
         let mut bucket = TokenBucket::new(1_000_000, Duration::ZERO);
         let mut held: Vec<Held> = (0..1000).map(|_| Held::default()).collect();
         let n_holders = held.len() as u64;
@@ -543,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_leave_the_line_delay_nobody_behind_them() {
+    fn a_cancelled_reservation_delays_none_behind_it() {
         let mut bucket = TokenBucket::new(1000, Duration::ZERO);
         let mut held: [Held; 3] = Default::default();
         for held in &mut held {
@@ -554,7 +555,7 @@ mod tests {
         let mut take =
             |millis| bucket.take(&mut held[2], Duration::from_millis(millis), u64::MAX, 0, 1);
         assert!(take(19).is_err());
-        assert!(take(20).is_ok(), "the turn of the first one has come");
+        assert!(take(20).is_ok(), "the first reservation is due");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Counts the transfers that have asked a bucket for tokens in this second or in the one before.
+/// Counts the transfers that have asked a bucket for tokens in this second, or those in the second
+/// before if they were more.
 ///
 /// A transfer that waits for its ends asks for none. If it counted, the others would take smaller
 /// shares, and their shorter steps would cost more than the bytes that they move.
@@ -19,8 +20,8 @@ pub(super) struct Users {
 pub(super) struct LastUse(Option<u64>);
 
 impl Users {
-    /// Counts a transfer that asks at the time `now`. Returns the number of users, at least 1.
-    pub(super) fn count(&mut self, last_use: &mut LastUse, now: Duration) -> u64 {
+    /// Notes that a transfer asks at the time `now`. Returns the number of users, at least 1.
+    pub(super) fn note_use(&mut self, last_use: &mut LastUse, now: Duration) -> u64 {
         let second = now.as_secs();
         // Threads may pass times in another order than they read them.
         if second > self.second {
@@ -47,7 +48,7 @@ mod tests {
         let mut last_uses: [LastUse; 3] = Default::default();
         let mut count = |index: usize, millis| {
             let now = Duration::from_millis(millis);
-            users.count(&mut last_uses[index], now)
+            users.note_use(&mut last_uses[index], now)
         };
         assert_eq!(count(0, 5_000), 1);
         assert_eq!(

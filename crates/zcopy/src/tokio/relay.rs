@@ -24,8 +24,8 @@ impl<A: AsyncEnd, B: AsyncEnd> RelaySession<A, B> {
     ///
     /// # Errors
     ///
-    /// Those of [`Relay::run`], and those of `epoll_ctl(2)`, for example `ENOSPC` beyond
-    /// `/proc/sys/fs/epoll/max_user_watches`.
+    /// Those of [`Relay::run`], those of `dup(2)` (`EMFILE` at the limit of open files), and those
+    /// of `epoll_ctl(2)` (`ENOSPC` beyond `/proc/sys/fs/epoll/max_user_watches`).
     ///
     /// # Panics
     ///
@@ -148,10 +148,12 @@ fn take_steps<A: AsyncEnd, B: AsyncEnd>(
     b: &Watched<'_, Linux, B>,
     turn: &mut Turn,
 ) -> Result<RelayProgressed> {
+    // The (source, sink) of each direction that the reactor has to forget.
+    let (mut forth_blocked, mut back_blocked) = ((false, false), (false, false));
     a.observe(Events::READABLE, |a_readable| {
-        b.observe(Events::WRITABLE, |b_writable| {
-            b.observe(Events::READABLE, |b_readable| {
-                a.observe(Events::WRITABLE, |a_writable| {
+        let progressed = b.observe(Events::WRITABLE, |b_writable| {
+            let progressed = b.observe(Events::READABLE, |b_readable| {
+                let progressed = a.observe(Events::WRITABLE, |a_writable| {
                     let beliefs = |readable, writable| Beliefs { readable, writable };
                     both.note_beliefs(
                         beliefs(a_readable, a_writable),
@@ -159,17 +161,15 @@ fn take_steps<A: AsyncEnd, B: AsyncEnd>(
                     );
                     let progressed = take_noted_steps(both, turn);
                     let (forth, back) = both.interests();
-                    let (a_is_empty, b_is_full) =
-                        blocked_sides(forth, (a, a_readable), (b, b_writable));
-                    let (b_is_empty, a_is_full) =
-                        blocked_sides(back, (b, b_readable), (a, a_writable));
-                    (
-                        (((progressed, a_is_empty), b_is_full), b_is_empty),
-                        a_is_full,
-                    )
-                })
-            })
-        })
+                    forth_blocked = blocked_sides(forth, (a, a_readable), (b, b_writable));
+                    back_blocked = blocked_sides(back, (b, b_readable), (a, a_writable));
+                    (progressed, back_blocked.1)
+                });
+                (progressed, back_blocked.0)
+            });
+            (progressed, forth_blocked.1)
+        });
+        (progressed, forth_blocked.0)
     })
 }
 

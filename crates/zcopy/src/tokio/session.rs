@@ -27,8 +27,8 @@ impl<Source: AsyncEnd, Sink: AsyncEnd> Session<'static, Source, Sink> {
     ///
     /// # Errors
     ///
-    /// Those of [`step`](Self::step), and those of `epoll_ctl(2)`, for example `ENOSPC` beyond
-    /// `/proc/sys/fs/epoll/max_user_watches`.
+    /// Those of [`step`](Self::step), those of `dup(2)` (`EMFILE` at the limit of open files), and
+    /// those of `epoll_ctl(2)` (`ENOSPC` beyond `/proc/sys/fs/epoll/max_user_watches`).
     ///
     /// # Panics
     ///

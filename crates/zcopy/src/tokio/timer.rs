@@ -27,7 +27,7 @@ pub(super) struct RuntimeTimer {
 impl Timer for RuntimeTimer {
     fn start(&mut self, timeout: Duration) {
         let now = Instant::now();
-        // A time that no clock reaches is not waited for: 30 years are beyond any wait.
+        // The clock cannot represent every sum. No wait lasts 30 years.
         let end = now
             .checked_add(timeout)
             .unwrap_or_else(|| now + Duration::from_secs(30 * 365 * 86_400));

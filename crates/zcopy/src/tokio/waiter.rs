@@ -53,7 +53,7 @@ impl<T: Timer> Waiter<T> {
         ready: impl Future<Output = Result<(), CallError>>,
         timeout: Option<Duration>,
     ) -> Result<bool, CallError> {
-        if self.has_slept(ready, timeout).await? {
+        if !self.wait_once(ready, timeout).await? {
             self.turn = Turn::new();
             return Ok(false);
         }
@@ -66,9 +66,9 @@ impl<T: Timer> Waiter<T> {
         Ok(self.n_false_wakeups > 2)
     }
 
-    /// Waits, and returns whether other tasks have had their turn meanwhile. If not, the awaited
-    /// event had happened before.
-    async fn has_slept(
+    /// Waits, and returns whether the wait was over at once: false if other tasks have had their
+    /// turn meanwhile.
+    async fn wait_once(
         &mut self,
         ready: impl Future<Output = Result<(), CallError>>,
         timeout: Option<Duration>,
@@ -84,7 +84,7 @@ impl<T: Timer> Waiter<T> {
                 None => pending().await,
             }
         });
-        let mut has_slept = false;
+        let mut is_over_at_once = true;
         poll_fn(|context| {
             if let Poll::Ready(ready) = ready.as_mut().poll(context) {
                 return Poll::Ready(ready);
@@ -93,11 +93,11 @@ impl<T: Timer> Waiter<T> {
             if is_over || stopped.as_mut().poll(context).is_ready() {
                 return Poll::Ready(Ok(()));
             }
-            has_slept = true;
+            is_over_at_once = false;
             Poll::Pending
         })
         .await?;
-        Ok(has_slept)
+        Ok(is_over_at_once)
     }
 
     /// Lets other tasks have their turn, if this one has had its own.

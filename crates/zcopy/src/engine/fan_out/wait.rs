@@ -21,7 +21,7 @@ const RECHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a fan-out waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(super) enum AwaitedEnds {
     /// The source, before a round.
     Source,
     /// The sinks that blocked, or, if none did, the source.
@@ -60,7 +60,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             // The source never becomes ready, and a read returns the reason.
             return None;
         }
-        Some(Flow::Wait(self.wait(Waiting::Source, None)))
+        Some(Flow::Wait(self.wait(AwaitedEnds::Source, None)))
     }
 
     /// Returns the wait for the endpoints that blocked a step.
@@ -81,7 +81,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             let awaited = Awaited::ready(source.fd, Side::Source, deadline);
             self.context.awaited.push(awaited);
         }
-        self.wait(Waiting::Blocked, delay)
+        self.wait(AwaitedEnds::Blocked, delay)
     }
 
     /// Adds the sinks that blocked to the awaited endpoints. Returns false if there are none.
@@ -97,17 +97,17 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     }
 
     /// Returns the wait for the awaited endpoints, and for readers that close.
-    fn wait(&mut self, waiting: Waiting, delay: Option<Duration>) -> Wait {
+    fn wait(&mut self, ends: AwaitedEnds, delay: Option<Duration>) -> Wait {
         self.watch_readers();
         // A socket with completions would end every poll at once, so it is checked at intervals.
         let mut sinks = self.sinks.iter();
         let rechecks = sinks.any(|sink| is_watched(sink) && sink.has_completions);
-        self.waiting = Some(waiting);
+        self.awaited_ends = Some(ends);
         Wait::Readiness(Readiness {
             until: Until::OneReady,
             delay,
             recheck: rechecks.then_some(RECHECK_INTERVAL),
-            is_certain: waiting == Waiting::Blocked,
+            is_certain: ends == AwaitedEnds::Blocked,
         })
     }
 
@@ -122,7 +122,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     /// Ends the sinks whose readers have closed or whose own time-outs have expired. Returns a wait
     /// for the rest if nothing is ready yet.
-    pub(super) fn finish_wait(&mut self, waiting: Waiting) -> Result<Option<Wait>, RunError> {
+    pub(super) fn finish_wait(&mut self, ends: AwaitedEnds) -> Result<Option<Wait>, RunError> {
         self.check_readers()?;
         let mut is_ready = false;
         for entry in 0..self.context.awaited.len() {
@@ -139,9 +139,9 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             }
         }
         if !is_ready && self.has_live_sink() && self.retain_pending() {
-            return Ok(Some(self.wait(waiting, None)));
+            return Ok(Some(self.wait(ends, None)));
         }
-        if waiting == Waiting::Blocked {
+        if ends == AwaitedEnds::Blocked {
             // If the slowest sink has failed, the others may have everything now.
             self.process_accepted()?;
         }
