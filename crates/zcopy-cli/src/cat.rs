@@ -12,22 +12,22 @@ use zcopy::{FilterTransfer, Series};
 use crate::args::Common;
 use crate::choice;
 use crate::{exit, sys};
+use copy_error::Trouble;
 use format::{Format, Look, Numbering};
+use highlight::Paint;
+use highlight::when::{self, ColorWhen};
 use lines::Lines;
-use paint::Paint;
-use paint::when::{self, ColorWhen};
-use stamp::{Stamp, Zone};
-use trouble::Trouble;
-use way::{Carriage, Way};
+use pipeline::{Carriage, Way};
+use timestamp::{Stamp, Zone};
 
 pub mod format;
+pub mod highlight;
 pub mod lines;
-pub mod paint;
-pub mod stamp;
+pub mod timestamp;
 
+mod copy_error;
+mod pipeline;
 mod strict;
-mod trouble;
-mod way;
 
 /// The command line of `zc-cat`.
 #[derive(Debug, clap::Parser)]
@@ -89,7 +89,7 @@ pub struct Args {
 
     /// Put the time at which it was read in front of each line, in the manner of strftime(3)
     /// [default: %Y-%m-%dT%H:%M:%S%.6f%z]
-    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = stamp::DEFAULT_FORMAT)]
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = timestamp::DEFAULT_FORMAT)]
     timestamp: Option<OsString>,
 
     /// Tell the time of --timestamp in UTC

@@ -15,13 +15,13 @@ use crate::own_output::{self, Relation};
 use crate::probe::gives_anything;
 use crate::quote::quoted;
 use crate::{exit, sys};
+use error_policy::{Abandoned, Troubles};
 pub use mode::Mode;
 use output::Output;
-use troubles::{Abandoned, Troubles};
 
+mod error_policy;
 mod mode;
 mod output;
-mod troubles;
 
 /// The command line of `zc-tee`.
 #[derive(Debug, clap::Parser)]

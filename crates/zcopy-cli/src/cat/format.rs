@@ -12,14 +12,14 @@
 use fearless_simd::{Level, Simd, dispatch};
 use zcopy::{Filter, Filtered, Input, Remaining};
 
+use block_masks::{BLOCK, Line, Marks, WINDOW};
 use line_number::LineNumber;
-use made::{Made, ROOM};
-use marks::{BLOCK, Line, Marks, WINDOW};
+use out_buffer::{Made, ROOM};
 
+mod block_masks;
+mod caret;
 mod line_number;
-mod made;
-mod marks;
-mod shown;
+mod out_buffer;
 
 #[cfg(test)]
 mod tests;

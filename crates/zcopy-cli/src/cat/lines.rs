@@ -6,8 +6,8 @@ use memchr::memchr;
 use zcopy::{Filter, Filtered, Input, Remaining};
 
 use super::format::Format;
-use super::paint::Paint;
-use super::stamp::{Moment, Stamp};
+use super::highlight::Paint;
+use super::timestamp::{Moment, Stamp};
 
 /// What makes a line look as the options of GNU cat want it.
 pub trait LineFormat {
@@ -35,7 +35,7 @@ impl LineFormat for Format {
 /// ```
 /// use zcopy::{Input, Remaining, Filter as _};
 /// use zcopy_cli::cat::lines::{LineFormat, Lines};
-/// use zcopy_cli::cat::paint::Paint;
+/// use zcopy_cli::cat::highlight::Paint;
 ///
 /// struct Plain;
 ///

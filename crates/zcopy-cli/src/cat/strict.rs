@@ -8,8 +8,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use rustix::fs::{Access, AtFlags, CWD, FileType};
 use rustix::io::Errno;
 
-use super::trouble::Trouble;
-use super::way::Way;
+use super::copy_error::Trouble;
+use super::pipeline::Way;
 use crate::own_output;
 use crate::probe::can_be_read;
 use crate::{exit, sys};

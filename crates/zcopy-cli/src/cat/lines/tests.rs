@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 
 use super::*;
-use crate::cat::stamp::Zone;
+use crate::cat::timestamp::Zone;
 
 mod random;
 

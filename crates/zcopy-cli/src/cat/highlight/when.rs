@@ -44,7 +44,7 @@ impl Choice for ColorWhen {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::cat::paint::when::{ColorWhen, is_wanted};
+/// use zcopy_cli::cat::highlight::when::{ColorWhen, is_wanted};
 ///
 /// let xterm = Some("xterm".as_ref());
 /// assert!(is_wanted(ColorWhen::Auto, true, None, xterm));

@@ -1,5 +1,5 @@
-use crate::cat::paint::Paint;
-use crate::cat::paint::tests::as_it_is;
+use crate::cat::highlight::Paint;
+use crate::cat::highlight::tests::as_it_is;
 
 /// A line with its time between `‹` and `›`, and its level between `E`, `W` or `D` and braces.
 fn shown(line: &str) -> String {

@@ -45,7 +45,7 @@ pub enum BadStyle {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::cat::paint::style::Style;
+/// use zcopy_cli::cat::highlight::style::Style;
 ///
 /// let style: Style = "bold,red on-#002b36".parse().unwrap();
 /// let mut out = Vec::new();

@@ -6,9 +6,9 @@
 )]
 
 use super::Look;
+use super::block_masks::{BLOCK, Marks, WINDOW};
+use super::caret::{LONGEST_TEXT, Table, table, visible};
 use super::line_number::LineNumber;
-use super::marks::{BLOCK, Marks, WINDOW};
-use super::shown::{LONGEST_TEXT, Table, table, visible};
 
 /// The most that is made of a block, which is a number and `$` for each of 64 newlines, and what the last text or copy may write
 /// over behind it.

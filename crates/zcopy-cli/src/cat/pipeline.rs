@@ -8,9 +8,9 @@ use anyhow::Context as _;
 use rustix::io::Errno;
 use zcopy::{Filter, FilterTransfer, Report, Series, Side, Strategy, Transfer};
 
+use super::copy_error::{Trouble, is_pair_refused};
 use super::format::Format;
 use super::lines::Lines;
-use super::trouble::{Trouble, is_pair_refused};
 use crate::exit;
 use crate::own_output::{self, Relation};
 use crate::probe::gives_anything;

@@ -39,7 +39,7 @@ pub enum BadRule {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::cat::paint::Paint;
+/// use zcopy_cli::cat::highlight::Paint;
 ///
 /// let mut paint = Paint::new()
 ///     .rule(r"\w+=bold".as_ref())

@@ -63,7 +63,7 @@ pub struct BadFormat {
 /// ```
 /// use std::time::{Duration, Instant};
 /// use jiff::Timestamp;
-/// use zcopy_cli::cat::stamp::{Moment, Stamp, Zone};
+/// use zcopy_cli::cat::timestamp::{Moment, Stamp, Zone};
 ///
 /// let begin = Instant::now();
 /// let mut seconds = 0..;
