@@ -1,20 +1,20 @@
-//! What `zc-cat` makes of bytes: lines numbered, blank ones squeezed, and the invisible shown.
+//! [`Format`]: numbers lines, squeezes blank ones and shows invisible bytes.
 //!
-//! Bytes are looked at in blocks of 64. `Marks` says by one bit a byte where something happens; everything between two such
-//! places is copied as it is, 64 bytes at a time, because a copy of a known length is cheaper than one of the right length. What it
-//! copies too much is written over by what comes next.
+//! It processes blocks of 64 bytes. `BlockMasks` has one bit for each byte that needs work. The bytes
+//! between two of these are copied 64 at a time: a copy of constant length is cheaper than one of the
+//! exact length. The next write covers the excess.
 
 #![allow(
     clippy::inline_always,
-    reason = "vectors are those of the function that the code ends up in"
+    reason = "the vector instructions are those of the function that this code is inlined into"
 )]
 
 use fearless_simd::{Level, Simd, dispatch};
 use zcopy::{Filter, Filtered, Input, Remaining};
 
-use block_masks::{BLOCK, Line, Marks, WINDOW};
+use block_masks::{BLOCK, BlockMasks, LineState, WINDOW};
 use line_number::LineNumber;
-use out_buffer::{Made, ROOM};
+use out_buffer::{MAX_BLOCK_OUTPUT, OutBuffer};
 
 mod block_masks;
 mod caret;
@@ -24,44 +24,44 @@ mod out_buffer;
 #[cfg(test)]
 mod tests;
 
-/// How many bytes [`Format::line`] makes at once: room for a few blocks.
-const DESK: usize = 4096;
+/// The size of the output buffer of [`Format::line`]: a few blocks.
+const LINE_BUFFER_SIZE: usize = 4096;
 
-// What may be asked for, as sets that a loop over blocks is compiled for.
+// Sets of options for which the loop over blocks is compiled.
 const NUMBERS: u8 = 1;
 const BLANKS: u8 = 2;
 const ENDS: u8 = 4;
 const BYTES: u8 = 8;
 const ALL: u8 = NUMBERS | BLANKS | ENDS | BYTES;
 
-/// What is done to bytes: the options of GNU cat that change them.
+/// The options of GNU cat that change bytes.
 ///
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::cat::format::{Look, Numbering};
+/// use zcopy_cli::cat::format::{FormatOptions, Numbering};
 ///
-/// let look = Look {
+/// let options = FormatOptions {
 ///     numbering: Numbering::NonBlank,
-///     ..Look::default()
+///     ..FormatOptions::default()
 /// };
-/// assert!(!look.is_plain());
+/// assert!(!options.changes_nothing());
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(
     clippy::struct_excessive_bools,
-    reason = "each is an option that is given or not, and they go with each other in every way"
+    reason = "each is a switch of its own, and all combinations are valid"
 )]
-pub struct Look {
+pub struct FormatOptions {
     /// Which lines are numbered: `-n` and `-b`.
     pub numbering: Numbering,
-    /// Of several blank lines on end, only the first is kept: `-s`.
+    /// Keep only the first of several adjacent blank lines: `-s`.
     pub squeeze_blank: bool,
-    /// `$` in front of a newline, and `^M` for a carriage return in front of that: `-E`.
+    /// Show `$` before a newline, and `^M` for a carriage return before that: `-E`.
     pub show_ends: bool,
-    /// `^I` for a tab: `-T`.
+    /// Show a tab as `^I`: `-T`.
     pub show_tabs: bool,
-    /// `^X` and `M-X` for what does not print, except tabs and newlines: `-v`.
+    /// Show other nonprinting bytes than tabs and newlines as `^X` and `M-X`: `-v`.
     pub show_nonprinting: bool,
 }
 
@@ -73,20 +73,21 @@ pub enum Numbering {
     None,
     /// Every line that is kept.
     Every,
-    /// Every line that has more than its newline.
+    /// Every line that is not blank.
     NonBlank,
 }
 
-impl Look {
-    /// Whether bytes stay as they are.
+impl FormatOptions {
+    /// Returns whether no option is set.
     #[must_use]
-    pub fn is_plain(self) -> bool {
+    pub fn changes_nothing(self) -> bool {
         self == Self::default()
     }
 
-    /// Only some of what is asked for. Where `only` is constant, the compiler knows what is not.
+    /// Returns only the options of this set. If `only` is constant, the compiler removes the code of
+    /// all others.
     #[inline]
-    fn narrowed(self, only: u8) -> Self {
+    fn masked(self, only: u8) -> Self {
         Self {
             numbering: if only & NUMBERS != 0 {
                 self.numbering
@@ -100,28 +101,29 @@ impl Look {
         }
     }
 
-    /// Whether nothing else is asked for.
-    fn asks_only(self, only: u8) -> bool {
-        self == self.narrowed(only)
+    /// Returns whether all options that are set are of this set.
+    fn uses_only(self, only: u8) -> bool {
+        self == self.masked(only)
     }
 
-    /// Whether a carriage return is shown in front of a newline, and nowhere else.
+    /// Returns whether a carriage return is shown before a newline only.
     fn shows_crlf(self) -> bool {
         self.show_ends && !self.show_nonprinting
     }
 }
 
-/// Changes bytes as a [`Look`] asks, from one call to the next, and from one file to the next.
+/// Formats bytes as [`FormatOptions`] say. Line numbers continue from call to call, and so from file to
+/// file.
 ///
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::cat::format::{Format, Look};
+/// use zcopy_cli::cat::format::{Format, FormatOptions};
 ///
-/// let mut format = Format::new(Look {
+/// let mut format = Format::new(FormatOptions {
 ///     show_ends: true,
 ///     show_tabs: true,
-///     ..Look::default()
+///     ..FormatOptions::default()
 /// });
 /// let mut out = Vec::new();
 /// format.line(b"to\tbe\r\n", &mut out);
@@ -129,49 +131,50 @@ impl Look {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Format {
-    look: Look,
-    /// What the processor offers.
+    options: FormatOptions,
+    /// The vector instructions of the processor.
     level: Level,
-    line: Line,
+    line: LineState,
     number: LineNumber,
-    /// Where [`Format::line`] has its bytes made.
-    desk: Vec<u8>,
+    /// The output buffer of [`Format::line`].
+    line_buffer: Vec<u8>,
 }
 
 impl Format {
-    /// Stands at the beginning of the first line.
+    /// Returns one at the beginning of the first line.
     #[must_use]
-    pub fn new(look: Look) -> Self {
-        Self::at(Level::new(), look)
+    pub fn new(options: FormatOptions) -> Self {
+        Self::with_level(Level::new(), options)
     }
 
-    /// The same, with no more than these of the processor's vectors.
-    fn at(level: Level, look: Look) -> Self {
+    /// As [`new`](Self::new), with vector instructions of at most this level.
+    fn with_level(level: Level, options: FormatOptions) -> Self {
         Self {
-            look,
+            options,
             level,
-            line: Line::default(),
+            line: LineState::default(),
             number: LineNumber::default(),
-            desk: Vec::new(),
+            line_buffer: Vec::new(),
         }
     }
 
-    /// Formats one line with its newline, or a part of it without, and appends it to `out`.
+    /// Formats one line with its newline, or a part of a line without, and appends it to `out`.
     ///
-    /// Returns how many of the appended bytes stand before the content: the line number, or 0. Returns `None` if the line was
-    /// squeezed away, and nothing appended.
+    /// Returns the length of the line number in front of the content. Returns `None` if the line is
+    /// squeezed and nothing was appended.
     ///
-    /// The bytes are those that [`Filter::filter`] makes, if a carriage return and its newline come in one part.
+    /// It appends the bytes that [`Filter::filter`] writes, if no part ends between a carriage return
+    /// and its newline.
     ///
     /// # Examples
     ///
     /// ```
-    /// use zcopy_cli::cat::format::{Format, Look, Numbering};
+    /// use zcopy_cli::cat::format::{Format, FormatOptions, Numbering};
     ///
-    /// let mut format = Format::new(Look {
+    /// let mut format = Format::new(FormatOptions {
     ///     numbering: Numbering::Every,
     ///     squeeze_blank: true,
-    ///     ..Look::default()
+    ///     ..FormatOptions::default()
     /// });
     /// let mut out = Vec::new();
     /// assert_eq!(format.line(b"to be\n", &mut out), Some(7));
@@ -183,19 +186,15 @@ impl Format {
     /// ```
     pub fn line(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let (number_before, len_before) = (self.number, out.len());
-        let mut desk = std::mem::take(&mut self.desk);
-        desk.resize(DESK, 0);
+        let mut buffer = std::mem::take(&mut self.line_buffer);
+        buffer.resize(LINE_BUFFER_SIZE, 0);
         let mut rest = bytes;
         while !rest.is_empty() {
-            let input = Input::new(rest, Remaining::End);
-            let Filtered {
-                consumed: taken,
-                produced: made,
-            } = self.filter(input, &mut desk);
-            out.extend_from_slice(&desk[..made]);
-            rest = &rest[taken..];
+            let filtered = self.filter(Input::new(rest, Remaining::End), &mut buffer);
+            out.extend_from_slice(&buffer[..filtered.produced]);
+            rest = &rest[filtered.consumed..];
         }
-        self.desk = desk;
+        self.line_buffer = buffer;
         if out.len() == len_before && !bytes.is_empty() {
             return None;
         }
@@ -206,133 +205,132 @@ impl Format {
         })
     }
 
-    /// Formats as many blocks as have another one behind them.
+    /// Formats all blocks that another block follows.
     #[inline(always)]
     fn blocks<S: Simd, const ONLY: u8>(
         &mut self,
         simd: S,
         bytes: &[u8],
-        room: &mut [u8],
+        out: &mut [u8],
     ) -> Filtered {
-        let look = self.look.narrowed(ONLY);
-        // What changes with each block is kept out of memory.
+        let options = self.options.masked(ONLY);
+        // Local variables stay in registers.
         let (mut line, mut number) = (self.line, self.number);
-        let mut made = Made::new(room);
-        let mut taken = 0;
-        while made.has_room_for_a_block()
-            && let Some(window) = bytes[taken..].first_chunk()
+        let mut out = OutBuffer::new(out);
+        let mut consumed = 0;
+        while out.has_space_for_block()
+            && let Some(window) = bytes[consumed..].first_chunk()
         {
-            let marks = Marks::of(simd, window, BLOCK, look, &mut line);
-            made.put_block(window, BLOCK, marks, &mut number, look);
-            taken += BLOCK;
+            let masks = BlockMasks::scan(simd, window, BLOCK, options, &mut line);
+            out.push_block(window, BLOCK, masks, &mut number, options);
+            consumed += BLOCK;
         }
         (self.line, self.number) = (line, number);
         Filtered {
-            consumed: taken,
-            produced: made.len(),
+            consumed,
+            produced: out.len(),
         }
     }
 
-    /// As [`Format::blocks`], for whoever asks for ends alone.
+    /// As [`Format::blocks`], for `-E` alone.
     #[inline(always)]
-    fn ends<S: Simd>(&mut self, simd: S, bytes: &[u8], room: &mut [u8]) -> Filtered {
-        let look = self.look.narrowed(ENDS);
+    fn ends<S: Simd>(&mut self, simd: S, bytes: &[u8], out: &mut [u8]) -> Filtered {
+        let options = self.options.masked(ENDS);
         let (mut line, mut number) = (self.line, self.number);
-        let (mut taken, mut made) = (0, 0);
-        while let Some(window) = bytes[taken..].first_chunk::<WINDOW>()
-            && let Some(place) = room[made..].first_chunk_mut::<ROOM>()
+        let (mut consumed, mut produced) = (0, 0);
+        while let Some(window) = bytes[consumed..].first_chunk::<WINDOW>()
+            && let Some(block_out) = out[produced..].first_chunk_mut::<MAX_BLOCK_OUTPUT>()
         {
-            let marks = Marks::of(simd, window, BLOCK, look, &mut line);
-            taken += BLOCK;
-            if marks.returns != 0 {
-                let mut block = Made::new(place);
-                block.put_block(window, BLOCK, marks, &mut number, look);
-                made += block.len();
+            let masks = BlockMasks::scan(simd, window, BLOCK, options, &mut line);
+            consumed += BLOCK;
+            if masks.returns != 0 {
+                let mut block = OutBuffer::new(block_out);
+                block.push_block(window, BLOCK, masks, &mut number, options);
+                produced += block.len();
                 continue;
             }
             let (mut len, mut from) = (0, 0);
-            let mut ends = marks.ends;
-            place[..BLOCK].copy_from_slice(&window[..BLOCK]);
+            let mut ends = masks.ends;
+            block_out[..BLOCK].copy_from_slice(&window[..BLOCK]);
             loop {
-                // Without one, the end of the block is taken for one of no length: most blocks have one or none, and which it is
-                // no processor guesses.
+                // Without an end, the end of the block counts as one of length 0. Most blocks have no or one
+                // end, and a branch for that would be mispredicted.
                 let at = ends.trailing_zeros() as usize;
                 len += at - from;
                 from = at;
-                place[len] = b'$';
+                block_out[len] = b'$';
                 len += usize::from(ends != 0);
-                place[len..len + BLOCK].copy_from_slice(&window[at..at + BLOCK]);
+                block_out[len..len + BLOCK].copy_from_slice(&window[at..at + BLOCK]);
                 ends &= ends.wrapping_sub(1);
                 if ends == 0 {
                     break;
                 }
             }
-            made += len + BLOCK - from;
+            produced += len + BLOCK - from;
         }
         (self.line, self.number) = (line, number);
-        Filtered {
-            consumed: taken,
-            produced: made,
-        }
+        Filtered { consumed, produced }
     }
 
-    /// Formats what is left then: less than two blocks.
+    /// Formats the last bytes: less than two blocks.
     #[inline(always)]
-    fn tail<S: Simd>(&mut self, simd: S, tail: &[u8], room: &mut [u8]) -> Filtered {
+    fn tail<S: Simd>(&mut self, simd: S, tail: &[u8], out: &mut [u8]) -> Filtered {
         let mut bytes = [0; 2 * WINDOW];
         bytes[..tail.len()].copy_from_slice(tail);
-        let mut made = Made::new(room);
-        let mut taken = 0;
-        while taken < tail.len()
-            && made.has_room_for_a_block()
-            && let Some(window) = bytes[taken..].first_chunk()
+        let mut out = OutBuffer::new(out);
+        let mut consumed = 0;
+        while consumed < tail.len()
+            && out.has_space_for_block()
+            && let Some(window) = bytes[consumed..].first_chunk()
         {
-            let n = BLOCK.min(tail.len() - taken);
-            let marks = Marks::of(simd, window, n, self.look, &mut self.line);
-            made.put_block(window, n, marks, &mut self.number, self.look);
-            taken += n;
+            let n = BLOCK.min(tail.len() - consumed);
+            let masks = BlockMasks::scan(simd, window, n, self.options, &mut self.line);
+            out.push_block(window, n, masks, &mut self.number, self.options);
+            consumed += n;
         }
         Filtered {
-            consumed: taken,
-            produced: made.len(),
+            consumed,
+            produced: out.len(),
         }
     }
 }
 
 impl Filter for Format {
-    fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
+    fn filter(&mut self, input: Input<'_>, out: &mut [u8]) -> Filtered {
         let bytes = match input.bytes {
-            // Whether the last one stands in front of a newline is not known yet.
-            [before @ .., b'\r'] if self.look.shows_crlf() && input.remaining != Remaining::End => {
+            // The byte behind a carriage return decides how it is shown.
+            [before @ .., b'\r']
+                if self.options.shows_crlf() && input.remaining != Remaining::End =>
+            {
                 before
             }
             bytes => bytes,
         };
-        // Whoever asks for one thing alone, or for -A, does not pay for the others.
-        let body = match self.look {
-            look if look.asks_only(NUMBERS) => {
-                dispatch!(self.level, simd => self.blocks::<_, NUMBERS>(simd, bytes, room))
+        // A single option, and -A, do not pay for the others.
+        let body = match self.options {
+            options if options.uses_only(NUMBERS) => {
+                dispatch!(self.level, simd => self.blocks::<_, NUMBERS>(simd, bytes, out))
             }
-            look if look.asks_only(BLANKS) => {
-                dispatch!(self.level, simd => self.blocks::<_, BLANKS>(simd, bytes, room))
+            options if options.uses_only(BLANKS) => {
+                dispatch!(self.level, simd => self.blocks::<_, BLANKS>(simd, bytes, out))
             }
-            look if look.asks_only(ENDS) => {
-                dispatch!(self.level, simd => self.ends(simd, bytes, room))
+            options if options.uses_only(ENDS) => {
+                dispatch!(self.level, simd => self.ends(simd, bytes, out))
             }
-            look if look.asks_only(BYTES) => {
-                dispatch!(self.level, simd => self.blocks::<_, BYTES>(simd, bytes, room))
+            options if options.uses_only(BYTES) => {
+                dispatch!(self.level, simd => self.blocks::<_, BYTES>(simd, bytes, out))
             }
-            look if look.asks_only(ENDS | BYTES) => {
-                dispatch!(self.level, simd => self.blocks::<_, { ENDS | BYTES }>(simd, bytes, room))
+            options if options.uses_only(ENDS | BYTES) => {
+                dispatch!(self.level, simd => self.blocks::<_, { ENDS | BYTES }>(simd, bytes, out))
             }
-            _ => dispatch!(self.level, simd => self.blocks::<_, ALL>(simd, bytes, room)),
+            _ => dispatch!(self.level, simd => self.blocks::<_, ALL>(simd, bytes, out)),
         };
-        let left = &bytes[body.consumed..];
-        if left.len() >= WINDOW {
+        let rest = &bytes[body.consumed..];
+        if rest.len() >= WINDOW {
             return body;
         }
-        let room = &mut room[body.produced..];
-        let tail = dispatch!(self.level, simd => self.tail(simd, left, room));
+        let out = &mut out[body.produced..];
+        let tail = dispatch!(self.level, simd => self.tail(simd, rest, out));
         Filtered {
             consumed: body.consumed + tail.consumed,
             produced: body.produced + tail.produced,

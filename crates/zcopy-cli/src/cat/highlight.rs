@@ -1,4 +1,4 @@
-//! Which stretches of a line are coloured, and how.
+//! [`Highlighter`]: colours the parts of a line that match patterns.
 
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -7,123 +7,123 @@ use regex::bytes::{CaptureLocations, Regex};
 
 use crate::quote;
 use log::Log;
-use style::{BadStyle, Style};
+use style::{Style, StyleError};
 
 mod log;
 pub mod style;
 pub mod when;
 
-/// What a rule cannot be made of.
+/// The value of `--highlight` is invalid.
 #[derive(Debug, thiserror::Error)]
-pub enum BadRule {
-    /// There is no `=` in it.
+pub enum RuleError {
+    /// It contains no `=`.
     #[error("invalid highlight: {0}: neither PATTERN=STYLE nor log")]
     NoStyle(String),
-    /// The pattern is not one.
+    /// The regular expression is invalid.
     #[error("invalid pattern: {0}")]
     Pattern(String, #[source] Box<regex::Error>),
-    /// The pattern, which would have to be text, is not.
+    /// The pattern is not UTF-8.
     #[error("invalid pattern: {0}: not UTF-8")]
     NotText(String),
-    /// The style is not one.
+    /// The style is invalid.
     #[error("invalid style: {0}")]
-    Style(String, #[source] BadStyle),
+    Style(String, #[source] StyleError),
 }
 
-/// Colours stretches of a line.
+/// Colours parts of a line by escape sequences for a terminal.
 ///
-/// Each rule colours what its pattern matches, or, if that has groups, what they do. Where several match, the later rule has
-/// its way. Nothing is changed, only the codes for a terminal are put in between, and each stretch ends with the one that
-/// resets everything: a line that has brought colours of its own loses them there.
+/// Each rule colours the matches of its pattern, or, if the pattern has groups, those of the groups.
+/// Where several rules match, the last one applies. Each coloured part ends with the sequence that
+/// resets all attributes, so that colours in the line itself end there, too.
 ///
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::cat::highlight::Paint;
+/// use zcopy_cli::cat::highlight::Highlighter;
 ///
-/// let mut paint = Paint::new()
+/// let mut highlighter = Highlighter::new()
 ///     .rule(r"\w+=bold".as_ref())
 ///     .unwrap()
 ///     .rule(r"id=(\d+)=cyan".as_ref())
 ///     .unwrap();
 /// let mut out = Vec::new();
-/// let as_it_is = |bytes: &[u8], out: &mut Vec<u8>| {
+/// let unformatted = |bytes: &[u8], out: &mut Vec<u8>| {
 ///     out.extend_from_slice(bytes);
 ///     0
 /// };
-/// paint.put(b"-- id=17\n", as_it_is, &mut out);
+/// highlighter.push(b"-- id=17\n", unformatted, &mut out);
 /// assert_eq!(out, b"-- \x1b[1mid\x1b[0m=\x1b[36m17\x1b[0m\n");
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Paint {
+pub struct Highlighter {
     log: Option<Log>,
     rules: Vec<Rule>,
-    canvas: Canvas,
+    styles: StyleMap,
 }
 
-impl Paint {
-    /// Colours nothing yet.
+impl Highlighter {
+    /// Returns one without rules.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the value of `--highlight`: a rule, or `log`.
+    /// Adds the value of `--highlight`: a rule, or `log`.
     ///
     /// # Errors
     ///
-    /// As [`Paint::rule`].
-    pub fn option(self, value: &OsStr) -> Result<Self, BadRule> {
-        if value == "log" {
+    /// Those of [`rule`](Self::rule).
+    pub fn spec(self, spec: &OsStr) -> Result<Self, RuleError> {
+        if spec == "log" {
             Ok(self.log())
         } else {
-            self.rule(value)
+            self.rule(spec)
         }
     }
 
-    /// Colours what most logs have in common: the level, if it is an error, a warning or for debugging, and the time.
-    ///
-    /// Every rule comes after it, in whatever order they are given.
+    /// Adds the rules for logs: they colour the time, and the level of errors, warnings and debugging
+    /// messages. All other rules override these, wherever they are added.
     #[must_use]
     pub fn log(mut self) -> Self {
-        let canvas = &mut self.canvas;
-        self.log.get_or_insert_with(|| Log::new(canvas));
+        let styles = &mut self.styles;
+        self.log.get_or_insert_with(|| Log::new(styles));
         self
     }
 
-    /// Colours by `PATTERN=STYLE`, where the last `=` is the one in between.
+    /// Adds a rule `PATTERN=STYLE`, which is split at the last `=`.
     ///
     /// # Errors
     ///
-    /// [`BadRule`], if it is not a pattern or not a style.
-    pub fn rule(mut self, rule: &OsStr) -> Result<Self, BadRule> {
+    /// The rule has no `=`, or its pattern or style is invalid.
+    pub fn rule(mut self, rule: &OsStr) -> Result<Self, RuleError> {
         let quoted = || quote::argument(rule);
-        let text = rule.to_str().ok_or_else(|| BadRule::NotText(quoted()))?;
+        let text = rule.to_str().ok_or_else(|| RuleError::NotText(quoted()))?;
         let (pattern, style) = text
             .rsplit_once('=')
-            .ok_or_else(|| BadRule::NoStyle(quoted()))?;
+            .ok_or_else(|| RuleError::NoStyle(quoted()))?;
         let style = style
             .parse()
-            .map_err(|cause| BadRule::Style(quote::argument(style.as_ref()), cause))?;
+            .map_err(|cause| RuleError::Style(quote::argument(style.as_ref()), cause))?;
         let regex = Regex::new(pattern).map_err(|cause| {
-            BadRule::Pattern(quote::argument(pattern.as_ref()), Box::new(cause))
+            RuleError::Pattern(quote::argument(pattern.as_ref()), Box::new(cause))
         })?;
         self.rules.push(Rule {
             groups: (regex.captures_len() > 1).then(|| regex.capture_locations()),
             regex,
-            colour: self.canvas.mix(style),
+            style: self.styles.add(style),
         });
         Ok(self)
     }
 
-    /// Puts a line, with colours, behind what is in `out`.
+    /// Appends a coloured line to `out`.
     ///
-    /// Patterns see its content, without its end. What is put of a stretch is what `show` makes of it, and says how much of that stands
-    /// before the content and is not coloured: a line number. It is shown every byte of the line, in order.
-    pub fn put(
+    /// Patterns match the content of the line, without its end. `format` is called with all bytes of
+    /// the line, in order. It appends them and returns how many appended bytes in front of the content
+    /// (a line number) are not coloured.
+    pub fn push(
         &mut self,
         line: &[u8],
-        show: impl FnMut(&[u8], &mut Vec<u8>) -> usize,
+        format: impl FnMut(&[u8], &mut Vec<u8>) -> usize,
         out: &mut Vec<u8>,
     ) {
         let content = match line {
@@ -131,29 +131,29 @@ impl Paint {
             _ => line,
         };
         if let Some(log) = &self.log {
-            log.lay(content, &mut self.canvas);
+            log.mark(content, &mut self.styles);
         }
         for rule in &mut self.rules {
-            rule.lay(content, &mut self.canvas);
+            rule.mark(content, &mut self.styles);
         }
-        self.canvas.put(line, show, out);
+        self.styles.push(line, format, out);
     }
 }
 
-/// A pattern, and the colour of what it matches.
+/// A pattern, and the style of its matches.
 #[derive(Clone, Debug)]
 struct Rule {
     regex: Regex,
-    /// Where its groups matched, if it has any.
+    /// The space for the matches of its groups, if it has any.
     groups: Option<CaptureLocations>,
-    colour: Colour,
+    style: StyleId,
 }
 
 impl Rule {
-    fn lay(&mut self, content: &[u8], canvas: &mut Canvas) {
+    fn mark(&mut self, content: &[u8], styles: &mut StyleMap) {
         let Some(groups) = &mut self.groups else {
-            for stretch in self.regex.find_iter(content) {
-                canvas.lay(stretch.range(), self.colour);
+            for found in self.regex.find_iter(content) {
+                styles.mark(found.range(), self.style);
             }
             return;
         };
@@ -162,65 +162,65 @@ impl Rule {
             && let Some(whole) = self.regex.captures_read_at(groups, content, from)
         {
             for (start, end) in (1..groups.len()).filter_map(|group| groups.get(group)) {
-                canvas.lay(start..end, self.colour);
+                styles.mark(start..end, self.style);
             }
             from = whole.end() + usize::from(whole.is_empty());
         }
     }
 }
 
-/// A style that a canvas knows.
-type Colour = u32;
+/// A style of a [`StyleMap`]: its index plus one, and 0 for none.
+type StyleId = u32;
 
-/// Which byte of a line gets which style, until it is put.
+/// The style of each byte of a line.
 #[derive(Clone, Debug, Default)]
-struct Canvas {
+struct StyleMap {
     styles: Vec<Style>,
-    /// For each byte up to the last coloured one 0, or one more than the place of its style.
-    bytes: Vec<Colour>,
-    /// What is shown of the stretch at hand.
-    shown: Vec<u8>,
+    /// One for each byte up to the last one with a style.
+    bytes: Vec<StyleId>,
+    /// The formatted bytes of one coloured part.
+    formatted: Vec<u8>,
 }
 
-impl Canvas {
-    fn mix(&mut self, style: Style) -> Colour {
+impl StyleMap {
+    fn add(&mut self, style: Style) -> StyleId {
         self.styles.push(style);
-        // Each has come by an argument of its own, and arguments end at 2 MiB or 6.
-        self.styles.len() as Colour
+        // Each style is an argument, and all arguments are shorter than 6 MiB.
+        self.styles.len() as StyleId
     }
 
-    fn lay(&mut self, stretch: Range<usize>, colour: Colour) {
-        if self.bytes.len() < stretch.end {
-            self.bytes.resize(stretch.end, 0);
+    fn mark(&mut self, range: Range<usize>, style: StyleId) {
+        if self.bytes.len() < range.end {
+            self.bytes.resize(range.end, 0);
         }
-        self.bytes[stretch].fill(colour);
+        self.bytes[range].fill(style);
     }
 
-    /// Puts a line in its colours behind what is in `out`, and is blank again.
-    fn put(
+    /// Appends a line in its styles to `out`, and clears the map.
+    fn push(
         &mut self,
         mut line: &[u8],
-        mut show: impl FnMut(&[u8], &mut Vec<u8>) -> usize,
+        mut format: impl FnMut(&[u8], &mut Vec<u8>) -> usize,
         out: &mut Vec<u8>,
     ) {
         for run in self.bytes.chunk_by(|one, next| one == next) {
-            let (stretch, rest) = line.split_at(run.len());
+            let (part, rest) = line.split_at(run.len());
             match run[0].checked_sub(1) {
                 Some(style) => {
-                    self.shown.clear();
-                    let before = show(stretch, &mut self.shown);
-                    let (before, content) = self.shown.split_at(before);
-                    out.extend_from_slice(before);
-                    self.styles[style as usize].put(content, out);
+                    self.formatted.clear();
+                    let number_len = format(part, &mut self.formatted);
+                    let (number, content) = self.formatted.split_at(number_len);
+                    out.extend_from_slice(number);
+                    self.styles[style as usize].push(content, out);
                 }
                 None => {
-                    show(stretch, out);
+                    format(part, out);
                 }
             }
             line = rest;
         }
         if !line.is_empty() {
-            show(line, out);
+            format(line, out);
         }
         self.bytes.clear();
     }

@@ -1,4 +1,4 @@
-//! Whole lines: each with the time it came in front, and coloured.
+//! [`Lines`]: a filter of whole lines, which get timestamps and colours.
 
 use std::mem;
 
@@ -6,16 +6,16 @@ use memchr::memchr;
 use zcopy::{Filter, Filtered, Input, Remaining};
 
 use super::format::Format;
-use super::highlight::Paint;
-use super::timestamp::{Moment, Stamp};
+use super::highlight::Highlighter;
+use super::timestamp::{ClockReading, Timestamper};
 
-/// What makes a line look as the options of GNU cat want it.
+/// Formats a line as the options of GNU cat say.
 pub trait LineFormat {
-    /// Puts a line behind what is in `out`, and tells how many bytes of it are the number in front; `None` if the line is
-    /// squeezed away, and nothing was put.
+    /// Appends a formatted line to `out`. Returns the length of the line number in front of it, or
+    /// `None` if the line is squeezed and nothing was appended.
     ///
-    /// The line ends with its newline. Without one it is a piece of a line that is too long, and the next one goes on
-    /// with it, or it is the end of everything.
+    /// A line without a newline is a part of one that is too long, which the next call continues, or
+    /// the end of the input.
     fn line(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize>;
 }
 
@@ -25,17 +25,17 @@ impl LineFormat for Format {
     }
 }
 
-/// Rewrites whole lines: the time first, then the number, then the coloured content.
+/// Rewrites whole lines: timestamp, line number, coloured content.
 ///
-/// A line waits until its end has come, or until it is known that none does. A line for which there is no place comes in
-/// pieces of 64 to 320 KiB instead: it is stamped and numbered once, and patterns see one piece at a time.
+/// It waits for the end of each line. A line that does not fit into the input buffer is processed in
+/// parts of 64 to 320 KiB: it gets one timestamp and one number, and patterns match within one part.
 ///
 /// # Examples
 ///
 /// ```
 /// use zcopy::{Input, Remaining, Filter as _};
 /// use zcopy_cli::cat::lines::{LineFormat, Lines};
-/// use zcopy_cli::cat::highlight::Paint;
+/// use zcopy_cli::cat::highlight::Highlighter;
 ///
 /// struct Plain;
 ///
@@ -46,183 +46,182 @@ impl LineFormat for Format {
 ///     }
 /// }
 ///
-/// let paint = Paint::new().rule("oops=red".as_ref()).unwrap();
-/// let mut lines = Lines::new(Plain).paint(Some(paint));
-/// let mut room = [0; 1 << 16];
+/// let highlighter = Highlighter::new().rule("oops=red".as_ref()).unwrap();
+/// let mut lines = Lines::new(Plain).highlighter(Some(highlighter));
+/// let mut out = [0; 1 << 16];
 /// let input = Input::new(b"fine\noops\nperh", Remaining::More);
-/// let filtered = lines.filter(input, &mut room);
+/// let filtered = lines.filter(input, &mut out);
 /// assert_eq!(filtered.consumed, 10, "the last line has not ended yet");
-/// assert_eq!(&room[..filtered.produced], b"fine\n\x1b[31moops\x1b[0m\n");
+/// assert_eq!(&out[..filtered.produced], b"fine\n\x1b[31moops\x1b[0m\n");
 /// ```
 #[derive(Debug)]
-pub struct Lines<F, C = fn() -> Moment> {
+pub struct Lines<F, C = fn() -> ClockReading> {
     format: F,
-    stamp: Option<Stamp<C>>,
-    paint: Option<Paint>,
-    /// Whether the last piece was not the end of its line.
-    is_within: bool,
-    /// The line at hand, as the format shows it.
-    shown: Vec<u8>,
-    /// What is made. Between calls it is what has found no room yet, at the end of one line.
-    made: Vec<u8>,
-    /// How much of that has been given out.
-    given: usize,
-    /// How many bytes were left when it was asked last: if it is shown more than those, time has passed.
-    left: usize,
-    /// How many of them are known to hold no newline.
-    searched: usize,
+    timestamper: Option<Timestamper<C>>,
+    highlighter: Option<Highlighter>,
+    /// Whether the last part did not end its line.
+    is_within_line: bool,
+    /// The current line, formatted and coloured.
+    formatted: Vec<u8>,
+    /// The bytes to write. Between calls, those for which `out` had no space.
+    pending: Vec<u8>,
+    /// How many of them have been written.
+    n_written: usize,
+    /// How many bytes the last call left. If the next one gets more, some have just been read.
+    n_unconsumed: usize,
+    /// How many of them are known to contain no newline.
+    n_searched: usize,
 }
 
 impl<F> Lines<F> {
-    /// Whole lines, neither stamped nor painted.
+    /// Returns a filter without timestamps and colours.
     #[must_use]
     pub fn new(format: F) -> Self {
         Self {
             format,
-            stamp: None,
-            paint: None,
-            is_within: false,
-            shown: Vec::new(),
-            made: Vec::new(),
-            given: 0,
-            left: 0,
-            searched: 0,
+            timestamper: None,
+            highlighter: None,
+            is_within_line: false,
+            formatted: Vec::new(),
+            pending: Vec::new(),
+            n_written: 0,
+            n_unconsumed: 0,
+            n_searched: 0,
         }
     }
 }
 
 impl<F, C> Lines<F, C> {
-    /// What stands in front of each line.
+    /// Sets what writes the time in front of each line.
     #[must_use]
-    pub fn stamp<D>(self, stamp: Option<Stamp<D>>) -> Lines<F, D> {
+    pub fn timestamper<D>(self, timestamper: Option<Timestamper<D>>) -> Lines<F, D> {
         Lines {
             format: self.format,
-            stamp,
-            paint: self.paint,
-            is_within: self.is_within,
-            shown: self.shown,
-            made: self.made,
-            given: self.given,
-            left: self.left,
-            searched: self.searched,
+            timestamper,
+            highlighter: self.highlighter,
+            is_within_line: self.is_within_line,
+            formatted: self.formatted,
+            pending: self.pending,
+            n_written: self.n_written,
+            n_unconsumed: self.n_unconsumed,
+            n_searched: self.n_searched,
         }
     }
 
-    /// How the content of each line is coloured.
+    /// Sets what colours the content of each line.
     #[must_use]
-    pub fn paint(mut self, paint: Option<Paint>) -> Self {
-        self.paint = paint;
+    pub fn highlighter(mut self, highlighter: Option<Highlighter>) -> Self {
+        self.highlighter = highlighter;
         self
     }
 
-    /// The next line at the beginning of `bytes`, or the next piece of one that is too long.
-    fn next<'a>(&mut self, bytes: &'a [u8], end: End) -> Option<&'a [u8]> {
-        let searched = mem::take(&mut self.searched).min(bytes.len());
+    /// Returns the first line of `bytes`, or the next part of one that is too long.
+    fn next<'a>(&mut self, bytes: &'a [u8], unterminated: Unterminated) -> Option<&'a [u8]> {
+        let searched = mem::take(&mut self.n_searched).min(bytes.len());
         if let Some(at) = memchr(b'\n', &bytes[searched..]) {
             return Some(&bytes[..=searched + at]);
         }
-        match end {
+        match unterminated {
             _ if bytes.is_empty() => None,
-            End::Whole => Some(bytes),
-            End::Piece => Some(piece(bytes)),
-            End::Unknown => {
-                self.searched = bytes.len();
+            Unterminated::Flush => Some(bytes),
+            Unterminated::Split => Some(split_part(bytes)),
+            Unterminated::Wait => {
+                self.n_searched = bytes.len();
                 None
             }
         }
     }
 }
 
-impl<F: LineFormat, C: FnMut() -> Moment> Lines<F, C> {
-    fn put(&mut self, line: &[u8]) {
-        let was_within = mem::replace(&mut self.is_within, !line.ends_with(b"\n"));
-        self.shown.clear();
-        let mut is_shown = false;
+impl<F: LineFormat, C: FnMut() -> ClockReading> Lines<F, C> {
+    /// Formats a line, and appends it to the pending bytes.
+    fn push(&mut self, line: &[u8]) {
+        let was_within_line = mem::replace(&mut self.is_within_line, !line.ends_with(b"\n"));
+        self.formatted.clear();
+        let mut is_kept = false;
         let format = &mut self.format;
-        let mut show = |bytes: &[u8], out: &mut Vec<u8>| {
-            let number = format.line(bytes, out);
-            is_shown |= number.is_some();
-            number.unwrap_or(0)
+        let mut format = |bytes: &[u8], out: &mut Vec<u8>| {
+            let number_len = format.line(bytes, out);
+            is_kept |= number_len.is_some();
+            number_len.unwrap_or(0)
         };
-        match &mut self.paint {
-            Some(paint) => paint.put(line, show, &mut self.shown),
+        match &mut self.highlighter {
+            Some(highlighter) => highlighter.push(line, format, &mut self.formatted),
             None => {
-                show(line, &mut self.shown);
+                format(line, &mut self.formatted);
             }
         }
-        if !is_shown {
+        if !is_kept {
             return;
         }
-        if let Some(stamp) = &mut self.stamp
-            && !was_within
+        if let Some(timestamper) = &mut self.timestamper
+            && !was_within_line
         {
-            stamp.put(&mut self.made);
+            timestamper.push(&mut self.pending);
         }
-        self.made.extend_from_slice(&self.shown);
+        self.pending.extend_from_slice(&self.formatted);
     }
 }
 
-impl<F: LineFormat, C: FnMut() -> Moment> Filter for Lines<F, C> {
-    fn filter(&mut self, input: Input<'_>, room: &mut [u8]) -> Filtered {
-        if input.bytes.len() > self.left
-            && let Some(stamp) = &mut self.stamp
+impl<F: LineFormat, C: FnMut() -> ClockReading> Filter for Lines<F, C> {
+    fn filter(&mut self, input: Input<'_>, out: &mut [u8]) -> Filtered {
+        if input.bytes.len() > self.n_unconsumed
+            && let Some(timestamper) = &mut self.timestamper
         {
-            stamp.look();
+            timestamper.read_clock();
         }
-        let mut taken = 0;
-        while self.made.len() - self.given < room.len() {
-            let end = match input.remaining {
-                Remaining::End => End::Whole,
-                Remaining::Full if taken == 0 => End::Piece,
-                _ => End::Unknown,
+        let mut consumed = 0;
+        while self.pending.len() - self.n_written < out.len() {
+            let unterminated = match input.remaining {
+                Remaining::End => Unterminated::Flush,
+                Remaining::Full if consumed == 0 => Unterminated::Split,
+                _ => Unterminated::Wait,
             };
-            let Some(line) = self.next(&input.bytes[taken..], end) else {
+            let Some(line) = self.next(&input.bytes[consumed..], unterminated) else {
                 break;
             };
-            self.put(line);
-            taken += line.len();
+            self.push(line);
+            consumed += line.len();
         }
-        let waiting = &self.made[self.given..];
-        let made = waiting.len().min(room.len());
-        room[..made].copy_from_slice(&waiting[..made]);
-        self.given += made;
-        if self.given == self.made.len() {
-            self.made.clear();
-            self.given = 0;
+        let unwritten = &self.pending[self.n_written..];
+        let produced = unwritten.len().min(out.len());
+        out[..produced].copy_from_slice(&unwritten[..produced]);
+        self.n_written += produced;
+        if self.n_written == self.pending.len() {
+            self.pending.clear();
+            self.n_written = 0;
         }
-        self.left = input.bytes.len() - taken;
-        Filtered {
-            consumed: taken,
-            produced: made,
-        }
+        self.n_unconsumed = input.bytes.len() - consumed;
+        Filtered { consumed, produced }
     }
 }
 
-/// What to make of bytes without a newline.
+/// How to treat bytes without a newline.
 #[derive(Clone, Copy)]
-enum End {
-    /// It may still come.
-    Unknown,
-    /// It may still come, but there is no place to wait for it.
-    Piece,
-    /// It does not come: this is all.
-    Whole,
+enum Unterminated {
+    /// Wait for the newline.
+    Wait,
+    /// Process a part of the line: the input buffer is full.
+    Split,
+    /// Process all bytes: the input has ended.
+    Flush,
 }
 
-/// As much of a line that is too long as does not tear a character, nor a CR from the newline that may follow.
-fn piece(bytes: &[u8]) -> &[u8] {
+/// Returns the part of a long line that does not split a character, nor a CR from a newline that may
+/// follow.
+fn split_part(bytes: &[u8]) -> &[u8] {
     let tail = &bytes[bytes.len().saturating_sub(4)..];
-    // Where the last character begins, if these are characters.
+    // The start of the last character, if the bytes are UTF-8.
     let start = tail.iter().rposition(|byte| byte & 0xc0 != 0x80);
     let start = start.unwrap_or(tail.len());
-    let is_torn = match tail.get(start) {
+    let is_split = match tail.get(start) {
         Some(b'\r') => true,
         Some(0xc2..=0xdf) => tail.len() - start < 2,
         Some(0xe0..=0xef) => tail.len() - start < 3,
         Some(0xf0..=0xf4) => tail.len() - start < 4,
         _ => false,
     };
-    let cut = bytes.len() - if is_torn { tail.len() - start } else { 0 };
+    let cut = bytes.len() - if is_split { tail.len() - start } else { 0 };
     if cut == 0 { bytes } else { &bytes[..cut] }
 }
 

@@ -1,4 +1,4 @@
-//! The way that the operands' bytes go to standard output.
+//! [`Pipeline`]: how the bytes of the operands go to standard output.
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use rustix::io::Errno;
 use zcopy::{Filter, FilterTransfer, Report, Series, Side, Strategy, Transfer};
 
-use super::copy_error::{Trouble, is_pair_refused};
+use super::copy_error::{CopyError, is_pair_refused};
 use super::format::Format;
 use super::lines::Lines;
 use crate::exit;
@@ -16,66 +16,66 @@ use crate::own_output::{self, Relation};
 use crate::probe::gives_anything;
 use crate::quote::quoted;
 
-/// The way to standard output.
-pub(super) struct Way<'a> {
+/// Copies one operand after the other to standard output.
+pub(super) struct Pipeline<'a> {
     pub(super) stdout: BorrowedFd<'a>,
-    pub(super) carriage: Carriage<'a>,
+    pub(super) mode: Mode<'a>,
     pub(super) is_stable: bool,
     pub(super) explains: bool,
 }
 
-/// By what the bytes go.
-pub(super) enum Carriage<'a> {
-    /// Nothing becomes of them.
-    AsItIs(Series<'a>),
-    /// They are changed as GNU cat's options say, whose line numbers run on from operand to operand.
+/// How the bytes change on the way.
+pub(super) enum Mode<'a> {
+    /// They do not change.
+    Unchanged(Series<'a>),
+    /// The options of GNU cat change them. Line numbers continue from operand to operand.
     Formatted(Box<FilterTransfer<'a, Format>>),
-    /// The same, and something is put into every line.
+    /// As `Formatted`, and each line gets a timestamp or colours.
     ByLine(Box<FilterTransfer<'a, Lines<Format>>>),
 }
 
-impl Way<'_> {
-    /// Gives standard output everything that `input` has.
-    pub(super) fn carry(&mut self, name: &OsStr, input: BorrowedFd<'_>) -> Result<(), Trouble> {
+impl Pipeline<'_> {
+    /// Copies `input` to standard output.
+    pub(super) fn copy(&mut self, name: &OsStr, input: BorrowedFd<'_>) -> Result<(), CopyError> {
         let explains = self.explains;
-        let outcome = match &mut self.carriage {
-            Carriage::AsItIs(series) => {
+        let outcome = match &mut self.mode {
+            Mode::Unchanged(series) => {
                 let transfer = || series.transfer(input).stable(self.is_stable);
-                as_it_is(transfer, name, (input, self.stdout), explains)?
+                copy_unchanged(transfer, name, input, self.stdout, explains)?
             }
-            Carriage::Formatted(rewrite) => rewritten(rewrite, name, input, explains),
-            Carriage::ByLine(rewrite) => rewritten(rewrite, name, input, explains),
+            Mode::Formatted(filter) => run_filter(filter, name, input, explains),
+            Mode::ByLine(filter) => run_filter(filter, name, input, explains),
         };
-        outcome.or_else(|error| failed(name, input, &error))
+        outcome.or_else(|error| convert_error(name, input, &error))
     }
 
-    /// Whether the input can be carried, as far as that shows before anything is read. Of standard output it is told when there is
-    /// something to write.
-    pub(super) fn check(&self, name: &OsStr, input: BorrowedFd<'_>) -> Result<(), Trouble> {
-        let planned = match &self.carriage {
-            Carriage::AsItIs(series) => series.transfer(input).plan(),
-            Carriage::Formatted(rewrite) => rewrite.plan(input),
-            Carriage::ByLine(rewrite) => rewrite.plan(input),
+    /// Checks whether the input can be copied, without reading it. Errors of standard output are
+    /// left to the first write.
+    pub(super) fn check(&self, name: &OsStr, input: BorrowedFd<'_>) -> Result<(), CopyError> {
+        let planned = match &self.mode {
+            Mode::Unchanged(series) => series.transfer(input).plan(),
+            Mode::Formatted(filter) => filter.plan(input),
+            Mode::ByLine(filter) => filter.plan(input),
         };
         match planned {
-            Err(error) if is_pair_refused(&error) => match &self.carriage {
-                Carriage::AsItIs(_) => in_order_at_least(name, (input, self.stdout)),
-                _ => Err(Trouble::feeds_itself(name)),
+            Err(error) if is_pair_refused(&error) => match &self.mode {
+                Mode::Unchanged(_) => check_in_place(name, input, self.stdout),
+                _ => Err(CopyError::input_is_output(name)),
             },
-            Err(error) if error.side() != Side::Sink => Err(Trouble::of(name, &error)),
+            Err(error) if error.side() != Side::Sink => Err(CopyError::from_transfer(name, &error)),
             _ => Ok(()),
         }
     }
 
-    /// Gives standard output what waited for more. Nothing more will come.
+    /// Writes the bytes that a filter still holds. No input follows.
     pub(super) fn finish(&mut self) -> anyhow::Result<()> {
-        let outcome = match &mut self.carriage {
-            Carriage::AsItIs(_) => return Ok(()),
-            Carriage::Formatted(rewrite) => rewrite.finish(),
-            Carriage::ByLine(rewrite) => rewrite.finish(),
+        let outcome = match &mut self.mode {
+            Mode::Unchanged(_) => return Ok(()),
+            Mode::Formatted(filter) => filter.finish(),
+            Mode::ByLine(filter) => filter.finish(),
         };
         match outcome {
-            // Nothing was written, or it would have been told.
+            // Nothing was to be written, or `copy` would have failed.
             Err(error) if error.is_refused() => Ok(()),
             Err(error) => Err(exit::cause(&error)).context("write error"),
             Ok(_) => Ok(()),
@@ -83,71 +83,82 @@ impl Way<'_> {
     }
 }
 
-/// Runs a transfer, in order where the input is the very file that the output goes to.
-fn as_it_is<'a>(
+/// Runs a transfer. If the input is the file that the output goes to, it runs in order, by read
+/// and write.
+fn copy_unchanged<'a>(
     transfer: impl Fn() -> Transfer<'a>,
     name: &OsStr,
-    (input, stdout): (BorrowedFd<'_>, BorrowedFd<'_>),
+    input: BorrowedFd<'_>,
+    stdout: BorrowedFd<'_>,
     explains: bool,
-) -> Result<zcopy::Result<()>, Trouble> {
-    let outcome = transferred(transfer(), name, explains);
+) -> Result<zcopy::Result<()>, CopyError> {
+    let outcome = run_transfer(transfer(), name, explains);
     if !outcome.as_ref().is_err_and(is_pair_refused) {
         return Ok(outcome);
     }
-    // Refused before anything moved, which costs other operands nothing: only now look closer.
-    in_order_at_least(name, (input, stdout))?;
+    // The library refuses before it moves a byte. So other operands cost no comparison.
+    check_in_place(name, input, stdout)?;
     let in_order = transfer().strategy(Strategy::Buffered);
-    Ok(transferred(in_order, name, explains))
+    Ok(run_transfer(in_order, name, explains))
 }
 
-/// Whether the very file that the output goes to can be read and written in order, so that no byte is read twice.
-fn in_order_at_least(
+/// Checks that a file can be copied onto itself, in order, so that no byte is read twice.
+fn check_in_place(
     name: &OsStr,
-    (input, stdout): (BorrowedFd<'_>, BorrowedFd<'_>),
-) -> Result<(), Trouble> {
+    input: BorrowedFd<'_>,
+    stdout: BorrowedFd<'_>,
+) -> Result<(), CopyError> {
     let relation = own_output::relation(input, stdout);
-    match relation.map_err(Trouble::of_output)? {
-        Relation::Growing => Err(Trouble::feeds_itself(name)),
+    match relation.map_err(CopyError::output)? {
+        Relation::Growing => Err(CopyError::input_is_output(name)),
         Relation::Shifting => Ok(()),
     }
 }
 
-/// What is to be said of a transfer that failed. Nothing, if it is for an output that nothing would have been written to.
-fn failed(name: &OsStr, input: BorrowedFd<'_>, error: &zcopy::Error) -> Result<(), Trouble> {
+/// Converts the error of a transfer. A standard output that is not open for writing is an error only
+/// if there is a byte to write, as for GNU cat, which learns it from write(2).
+fn convert_error(
+    name: &OsStr,
+    input: BorrowedFd<'_>,
+    error: &zcopy::Error,
+) -> Result<(), CopyError> {
     if !(error.is_refused() && error.side() == Side::Sink) {
-        return Err(Trouble::of(name, error));
+        return Err(CopyError::from_transfer(name, error));
     }
-    // GNU cat learns by writing what is wrong with its output: who has nothing to write never does.
     match gives_anything(input) {
         Ok(false) => Ok(()),
-        Ok(true) => Err(Trouble::of_output(Errno::BADF.into())),
-        Err(error) => Err(Trouble::of_input(name, exit::cause(&error))),
+        Ok(true) => Err(CopyError::output(Errno::BADF.into())),
+        Err(error) => Err(CopyError::input(name, exit::cause(&error))),
     }
 }
 
-/// Runs a transfer, and explains it if asked to.
-fn transferred(transfer: Transfer<'_>, name: &OsStr, explains: bool) -> zcopy::Result<()> {
+/// Runs a transfer, and explains it if `explains` is set.
+fn run_transfer(transfer: Transfer<'_>, name: &OsStr, explains: bool) -> zcopy::Result<()> {
     if explains {
         explain(name, &transfer.plan()?);
     }
-    told(transfer.run(), name, explains)
+    explain_outcome(transfer.run(), name, explains)
 }
 
-/// Rewrites an input, and explains it if asked to.
-fn rewritten<R: Filter>(
-    rewrite: &mut FilterTransfer<'_, R>,
+/// Filters an input, and explains it if `explains` is set.
+fn run_filter<F: Filter>(
+    filter: &mut FilterTransfer<'_, F>,
     name: &OsStr,
     input: BorrowedFd<'_>,
     explains: bool,
 ) -> zcopy::Result<()> {
     if explains {
-        explain(name, &rewrite.plan(input)?);
+        explain(name, &filter.plan(input)?);
     }
-    told(rewrite.run(input), name, explains)
+    explain_outcome(filter.run(input), name, explains)
 }
 
-/// Explains what was done, if asked to, also by what failed.
-fn told(outcome: zcopy::Result<Report>, name: &OsStr, explains: bool) -> zcopy::Result<()> {
+/// Prints the report of a transfer, also of one that failed, if `explains` is set.
+fn explain_outcome(
+    outcome: zcopy::Result<Report>,
+    name: &OsStr,
+    explains: bool,
+) -> zcopy::Result<()> {
     if explains {
         let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
         explain(name, &format_args!("{report:#}"));
@@ -155,6 +166,6 @@ fn told(outcome: zcopy::Result<Report>, name: &OsStr, explains: bool) -> zcopy::
     outcome.map(|_| ())
 }
 
-fn explain(name: &OsStr, what: &dyn Display) {
-    exit::say(&format!("{}: {what}", quoted(name)));
+fn explain(name: &OsStr, text: &dyn Display) {
+    exit::say(&format!("{}: {text}", quoted(name)));
 }

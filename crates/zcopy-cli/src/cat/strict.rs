@@ -1,4 +1,4 @@
-//! Every operand is opened and checked before the first byte is written.
+//! `--strict`: opens and checks every operand before the first byte is written.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -8,64 +8,71 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use rustix::fs::{Access, AtFlags, CWD, FileType};
 use rustix::io::Errno;
 
-use super::copy_error::Trouble;
-use super::pipeline::Way;
+use super::copy_error::CopyError;
+use super::pipeline::Pipeline;
 use crate::own_output;
 use crate::probe::can_be_read;
 use crate::{exit, sys};
 
-/// Opens every operand, in order, and complains of each that cannot be read. None if there was one.
+/// Opens every operand, in order, and reports each that cannot be read. Returns `None` if there is
+/// such an operand.
 ///
-/// Standard input is no file of its own, and a FIFO would wait for its writer, who may be waiting for an operand before it: these
-/// are checked as far as that goes without opening them.
-pub(super) fn open_all(operands: &[OsString], way: &Way<'_>) -> Option<Vec<Option<File>>> {
+/// The result has `None` for standard input, and for FIFOs: opening one waits for its writer, who
+/// may wait for an operand before it. These are checked without opening them.
+pub(super) fn open_all(
+    operands: &[OsString],
+    pipeline: &Pipeline<'_>,
+) -> Option<Vec<Option<File>>> {
     sys::allow_descriptors();
-    // No file may come to stand where standard input is looked for. If that fails, opening the file will too.
+    // No operand may get a closed standard descriptor. If this fails, so does opening an operand.
     let _ = sys::hold_closed_descriptors();
-    let complain = |trouble| {
-        let (Trouble::Input(error) | Trouble::Output(error)) = trouble;
+    let report = |error| {
+        let (CopyError::Input(error) | CopyError::Output(error)) = error;
         exit::complain(&error);
     };
     let operands = operands.iter().enumerate();
     let opened: Vec<_> = operands
-        .map(|(place, name)| open(name, way, place).map_err(complain).ok())
+        .map(|(index, name)| open(name, pipeline, index).map_err(report).ok())
         .collect();
-    // Only now, when of all of them has been complained that deserve it.
+    // This comes last because every operand that fails is reported.
     opened.into_iter().collect()
 }
 
-/// Opens the operand at this place of the command line.
-fn open(name: &OsStr, way: &Way<'_>, place: usize) -> Result<Option<File>, Trouble> {
-    let of_input = |error: io::Error| Trouble::of_input(name, error);
+/// Opens the operand with this index.
+fn open(name: &OsStr, pipeline: &Pipeline<'_>, index: usize) -> Result<Option<File>, CopyError> {
+    let failed = |error: io::Error| CopyError::input(name, error);
     if name == "-" {
         let stdin = rustix::stdio::stdin();
-        sys::check_open(stdin).map_err(of_input)?;
-        return check(name, stdin, way, place).map(|()| None);
+        sys::check_open(stdin).map_err(failed)?;
+        return check(name, stdin, pipeline, index).map(|()| None);
     }
-    let status = rustix::fs::stat(name).map_err(|errno| of_input(errno.into()))?;
+    let status = rustix::fs::stat(name).map_err(|errno| failed(errno.into()))?;
     if FileType::from_raw_mode(status.st_mode) == FileType::Fifo {
         let access = rustix::fs::accessat(CWD, name, Access::READ_OK, AtFlags::EACCESS);
-        return access
-            .map(|()| None)
-            .map_err(|errno| of_input(errno.into()));
+        return access.map(|()| None).map_err(|errno| failed(errno.into()));
     }
-    let file = File::open(name).map_err(of_input)?;
-    check(name, file.as_fd(), way, place)?;
+    let file = File::open(name).map_err(failed)?;
+    check(name, file.as_fd(), pipeline, index)?;
     Ok(Some(file))
 }
 
-/// Whether it can be copied, as far as can be told without taking anything from it.
-fn check(name: &OsStr, input: BorrowedFd<'_>, way: &Way<'_>, place: usize) -> Result<(), Trouble> {
-    way.check(name, input)?;
-    // What the operands before it have written would be read, or written over.
-    if place > 0 {
-        let of_input = |errno: Errno| Trouble::of_input(name, errno.into());
-        let of_output = |errno: Errno| Trouble::of_output(errno.into());
-        let status = rustix::fs::fstat(input).map_err(of_input)?;
-        let output = rustix::fs::fstat(way.stdout).map_err(of_output)?;
+/// Checks whether the operand can be copied, without consuming any of it.
+fn check(
+    name: &OsStr,
+    input: BorrowedFd<'_>,
+    pipeline: &Pipeline<'_>,
+    index: usize,
+) -> Result<(), CopyError> {
+    pipeline.check(name, input)?;
+    // The operands before it would change this one if it is the output.
+    if index > 0 {
+        let input_failed = |errno: Errno| CopyError::input(name, errno.into());
+        let output_failed = |errno: Errno| CopyError::output(errno.into());
+        let status = rustix::fs::fstat(input).map_err(input_failed)?;
+        let output = rustix::fs::fstat(pipeline.stdout).map_err(output_failed)?;
         if own_output::is_same_file(&status, &output) {
-            return Err(Trouble::feeds_itself(name));
+            return Err(CopyError::input_is_output(name));
         }
     }
-    can_be_read(input).map_err(|error| Trouble::of_input(name, exit::cause(&error)))
+    can_be_read(input).map_err(|error| CopyError::input(name, exit::cause(&error)))
 }

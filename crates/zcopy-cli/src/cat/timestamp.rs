@@ -1,4 +1,4 @@
-//! The time in front of a line: when it was read, and how long after the one before.
+//! [`Timestamper`]: writes in front of a line when it was read, and the seconds since the previous one.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -10,33 +10,33 @@ use jiff::{Timestamp, Zoned};
 
 use crate::{quote, time};
 
-/// The format of `--timestamp` alone: `2026-11-21T18:14:38.000271+0100`.
+/// The format of `--timestamp` without a value: `2026-11-21T18:14:38.000271+0100`.
 pub const DEFAULT_FORMAT: &str = "%Y-%m-%dT%H:%M:%S%.6f%z";
 
-/// The first line of a reading aside, no time has passed since the line before.
-const NO_DELTA: &[u8] = b"    0.000000 ";
+/// The delta of a line that was read together with the previous one.
+const ZERO_DELTA: &[u8] = b"    0.000000 ";
 
-/// Where the clock hangs.
+/// The zone of the written times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Zone {
-    /// Here: the zone of `TZ` or of the system, which is looked up when the first line comes.
+    /// The zone of `TZ` or of the system, which is looked up at the first line.
     #[default]
     Local,
-    /// In Greenwich.
+    /// UTC.
     Utc,
 }
 
-/// One look at the clocks.
+/// The time on two clocks.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment {
-    /// The time of day, which somebody may set.
+pub struct ClockReading {
+    /// `CLOCK_REALTIME`, which can be set.
     pub time: Timestamp,
-    /// The clock that only runs forward.
+    /// `CLOCK_MONOTONIC`.
     pub instant: Instant,
 }
 
-impl Moment {
-    /// This very moment.
+impl ClockReading {
+    /// Reads both clocks.
     #[must_use]
     pub fn now() -> Self {
         Self {
@@ -46,130 +46,132 @@ impl Moment {
     }
 }
 
-/// A format that strftime does not know.
+/// The format is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid time format: {name}")]
-pub struct BadFormat {
-    /// As it was given, quoted.
+pub struct FormatError {
+    /// The format, quoted.
     name: String,
     source: jiff::Error,
 }
 
-/// What stands in front of a line: the time when its end was read, then the seconds since the line before, then a
-/// blank after each.
+/// Writes in front of a line the time when its end was read, and the seconds since the previous line,
+/// each followed by a space.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::time::{Duration, Instant};
 /// use jiff::Timestamp;
-/// use zcopy_cli::cat::timestamp::{Moment, Stamp, Zone};
+/// use zcopy_cli::cat::timestamp::{ClockReading, Timestamper, Zone};
 ///
 /// let begin = Instant::now();
 /// let mut seconds = 0..;
-/// let mut stamp = Stamp::new()
+/// let mut timestamper = Timestamper::new()
 ///     .time("%H:%M:%S".as_ref(), Zone::Utc)
 ///     .unwrap()
 ///     .delta(true)
 ///     .clock(|| {
 ///         let passed = Duration::from_secs(seconds.next().unwrap());
-///         Moment { time: Timestamp::UNIX_EPOCH + passed, instant: begin + passed }
+///         ClockReading { time: Timestamp::UNIX_EPOCH + passed, instant: begin + passed }
 ///     });
 /// let mut out = Vec::new();
-/// stamp.look();
-/// stamp.put(&mut out);
+/// timestamper.read_clock();
+/// timestamper.push(&mut out);
 /// assert_eq!(out, b"00:00:00     0.000000 ");
 /// out.clear();
-/// stamp.look();
-/// stamp.put(&mut out);
+/// timestamper.read_clock();
+/// timestamper.push(&mut out);
 /// assert_eq!(out, b"00:00:01     1.000000 ");
 ///
-/// let error = Stamp::new().time("%!".as_ref(), Zone::Utc).unwrap_err();
+/// let error = Timestamper::new().time("%!".as_ref(), Zone::Utc).unwrap_err();
 /// assert!(error.to_string().starts_with("invalid time format"));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Stamp<C = fn() -> Moment> {
+pub struct Timestamper<C = fn() -> ClockReading> {
     clock: C,
-    time: Option<Time>,
+    time: Option<CachedTime>,
     has_delta: bool,
-    /// When the bytes at hand were read.
-    read: Option<Moment>,
-    /// When the line before was.
-    before: Option<Instant>,
+    /// When the current bytes were read.
+    read_at: Option<ClockReading>,
+    /// When the previous line was read.
+    previous: Option<Instant>,
 }
 
-impl Stamp {
-    /// Nothing, until it is told what.
+impl Timestamper {
+    /// Returns one that writes nothing.
     #[must_use]
     pub fn new() -> Self {
         Self {
-            clock: Moment::now,
+            clock: ClockReading::now,
             time: None,
             has_delta: false,
-            read: None,
-            before: None,
+            read_at: None,
+            previous: None,
         }
     }
 }
 
-impl Default for Stamp {
+impl Default for Timestamper {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<C> Stamp<C> {
-    /// The time in a format of `strftime(3)`, as jiff knows it: in the C locale, without the modifiers `E` and `O`, and with `%N`,
-    /// `%f` and `%.6f` for fractions of the second, `%Q` for the name of the zone and `%:z` for `+01:00`.
+impl<C> Timestamper<C> {
+    /// Writes the time in a format of `strftime(3)` as jiff implements it: in the C locale, without
+    /// the modifiers `E` and `O`, and with `%N`, `%f` and `%.6f` for fractions of a second, `%Q` for
+    /// the name of the zone and `%:z` for `+01:00`.
     ///
     /// # Errors
     ///
-    /// [`BadFormat`], if it is not one.
-    pub fn time(mut self, format: &OsStr, zone: Zone) -> Result<Self, BadFormat> {
-        self.time = Some(Time::new(format, zone)?);
+    /// The format is invalid.
+    pub fn time(mut self, format: &OsStr, zone: Zone) -> Result<Self, FormatError> {
+        self.time = Some(CachedTime::new(format, zone)?);
         Ok(self)
     }
 
-    /// The seconds since the line before, by the clock that nobody sets.
+    /// Sets whether to write the seconds since the previous line, on `CLOCK_MONOTONIC`.
     #[must_use]
     pub fn delta(mut self, is_wanted: bool) -> Self {
         self.has_delta = is_wanted;
         self
     }
 
-    /// Tells the time by another clock.
+    /// Sets the clock.
     #[must_use]
-    pub fn clock<D>(self, clock: D) -> Stamp<D> {
-        Stamp {
+    pub fn clock<D>(self, clock: D) -> Timestamper<D> {
+        Timestamper {
             clock,
             time: self.time,
             has_delta: self.has_delta,
-            read: self.read,
-            before: self.before,
+            read_at: self.read_at,
+            previous: self.previous,
         }
     }
 }
 
-impl<C: FnMut() -> Moment> Stamp<C> {
-    /// Looks at the clock: something has been read.
-    pub fn look(&mut self) {
-        self.read = Some((self.clock)());
+impl<C: FnMut() -> ClockReading> Timestamper<C> {
+    /// Reads the clock. Call it when bytes have been read.
+    pub fn read_clock(&mut self) {
+        self.read_at = Some((self.clock)());
         if let Some(time) = &mut self.time {
             time.text.clear();
         }
     }
 
-    /// Puts the time of the last look behind what is in `out`: a line begins there.
-    pub fn put(&mut self, out: &mut Vec<u8>) {
-        let read = *self.read.get_or_insert_with(&mut self.clock);
+    /// Appends the time of the last reading to `out`, for the next line.
+    pub fn push(&mut self, out: &mut Vec<u8>) {
+        let read_at = *self.read_at.get_or_insert_with(&mut self.clock);
         if let Some(time) = &mut self.time {
-            out.extend_from_slice(time.text(read.time));
+            out.extend_from_slice(time.text(read_at.time));
         }
         if self.has_delta {
-            let before = self.before.replace(read.instant).unwrap_or(read.instant);
-            let passed = read.instant.saturating_duration_since(before);
+            let previous = self.previous.replace(read_at.instant);
+            let previous = previous.unwrap_or(read_at.instant);
+            let passed = read_at.instant.saturating_duration_since(previous);
             if passed == Duration::ZERO {
-                out.extend_from_slice(NO_DELTA);
+                out.extend_from_slice(ZERO_DELTA);
             } else {
                 // Writing to a vector cannot fail.
                 let _ = write!(out, "{:5}.{:06} ", passed.as_secs(), passed.subsec_micros());
@@ -178,24 +180,24 @@ impl<C: FnMut() -> Moment> Stamp<C> {
     }
 }
 
-/// The time of day, formatted once for all lines that have it.
+/// A time format, and the formatted text of the last time, which lines that are read together share.
 #[derive(Clone, Debug)]
-struct Time {
+struct CachedTime {
     format: Box<[u8]>,
     zone: Zone,
-    /// That zone, when it has been looked up: it takes 2 ms.
+    /// The rules of the zone, once they are looked up. That takes 2 ms.
     rules: Option<TimeZone>,
-    /// The time at hand with a blank behind it, or nothing if it has not been formatted yet.
+    /// The formatted time and a space. Empty if the time has not been formatted yet.
     text: Vec<u8>,
 }
 
-impl Time {
-    fn new(format: &OsStr, zone: Zone) -> Result<Self, BadFormat> {
+impl CachedTime {
+    fn new(format: &OsStr, zone: Zone) -> Result<Self, FormatError> {
         let bytes = format.as_encoded_bytes();
         let any_time = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
         BrokenDownTime::from(&any_time)
             .format_with_config(&config(), bytes, &mut Vec::new())
-            .map_err(|source| BadFormat {
+            .map_err(|source| FormatError {
                 name: quote::argument(format),
                 source,
             })?;
@@ -220,7 +222,7 @@ impl Time {
                 &self.format,
                 &mut self.text,
             );
-            // What worked for one time works for all: only the format can be wrong, and it has been checked.
+            // Only an invalid format fails, and `new` has checked it.
             debug_assert!(formatted.is_ok(), "{formatted:?}");
             self.text.push(b' ');
         }
@@ -228,7 +230,7 @@ impl Time {
     }
 }
 
-/// `%c`, `%r`, `%X` and `%x` as the C locale has them.
+/// Formats `%c`, `%r`, `%X` and `%x` as in the C locale.
 fn config() -> Config<PosixCustom> {
     Config::new().custom(PosixCustom::new())
 }

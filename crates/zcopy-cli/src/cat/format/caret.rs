@@ -1,41 +1,41 @@
-//! How bytes are shown that cannot be seen.
+//! Caret notation: how GNU cat shows nonprinting bytes (`^X`, `M-X`).
 
-use super::Look;
+use super::FormatOptions;
 
-/// The most bytes that one is shown as: `M-^X`.
-pub(super) const LONGEST_TEXT: usize = 4;
+/// The longest text of a byte: `M-^X`.
+pub(super) const MAX_CARET_LEN: usize = 4;
 
-/// How a byte is shown.
+/// The text of a byte.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shown {
-    /// The text, and after it bytes that mean nothing.
-    pub(super) text: [u8; LONGEST_TEXT],
+pub(super) struct Caret {
+    /// The text, padded by zeros.
+    pub(super) text: [u8; MAX_CARET_LEN],
     /// The length of the text.
     pub(super) len: u32,
 }
 
-/// How each byte is shown.
-pub(super) type Table = [Shown; 256];
+/// The text of each byte.
+pub(super) type CaretTable = [Caret; 256];
 
-/// How each byte is shown by itself, if carriage returns before newlines are seen to.
+/// Returns the text of each byte. The caller handles a carriage return before a newline.
 #[inline]
-pub(super) fn table(look: Look) -> &'static Table {
-    static TABLES: [[Table; 2]; 2] = [
+pub(super) fn table(options: FormatOptions) -> &'static CaretTable {
+    static TABLES: [[CaretTable; 2]; 2] = [
         [table_of(false, false), table_of(false, true)],
         [table_of(true, false), table_of(true, true)],
     ];
-    &TABLES[usize::from(look.show_nonprinting)][usize::from(look.show_tabs)]
+    &TABLES[usize::from(options.show_nonprinting)][usize::from(options.show_tabs)]
 }
 
-/// How a byte is shown that does not print, or is a tab.
+/// Returns the text of a nonprinting byte or tab.
 #[inline]
-pub(super) fn visible(byte: u8) -> Shown {
-    static ALL: Table = table_of(true, true);
+pub(super) fn caret(byte: u8) -> Caret {
+    static ALL: CaretTable = table_of(true, true);
     ALL[usize::from(byte)]
 }
 
-const fn table_of(nonprinting: bool, tabs: bool) -> Table {
-    let mut table = [Shown::as_itself(0); 256];
+const fn table_of(nonprinting: bool, tabs: bool) -> CaretTable {
+    let mut table = [Caret::literal(0); 256];
     let mut byte = 0;
     while byte < 256 {
         let is_shown = match byte as u8 {
@@ -44,33 +44,33 @@ const fn table_of(nonprinting: bool, tabs: bool) -> Table {
             _ => nonprinting,
         };
         table[byte] = if is_shown {
-            Shown::visibly(byte as u8)
+            Caret::of(byte as u8)
         } else {
-            Shown::as_itself(byte as u8)
+            Caret::literal(byte as u8)
         };
         byte += 1;
     }
     table
 }
 
-impl Shown {
-    const fn as_itself(byte: u8) -> Self {
+impl Caret {
+    const fn literal(byte: u8) -> Self {
         Self {
             text: [byte, 0, 0, 0],
             len: 1,
         }
     }
 
-    const fn visibly(byte: u8) -> Self {
+    const fn of(byte: u8) -> Self {
         match byte {
             0..32 | 127 => Self {
-                // 64 turns a control character into its letter, and 127 into `?`.
+                // Flipping bit 6 turns a control character into its letter, and 127 into `?`.
                 text: [b'^', byte ^ 64, 0, 0],
                 len: 2,
             },
-            32..127 => Self::as_itself(byte),
+            32..127 => Self::literal(byte),
             128.. => {
-                let Self { text, len } = Self::visibly(byte - 128);
+                let Self { text, len } = Self::of(byte - 128);
                 Self {
                     text: [b'M', b'-', text[0], text[1]],
                     len: 2 + len,

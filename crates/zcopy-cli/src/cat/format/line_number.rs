@@ -1,44 +1,44 @@
-//! Line numbers, counted in the text that is printed.
+//! [`LineNumber`]: a line number that counts in its decimal text.
 
-/// How many columns are kept as text: fifteen digits and the tab, so that one store prints them.
+/// The size of the text: fifteen digits and the tab, so that one store writes it.
 const COLUMNS: usize = 16;
 
-/// Where among them the last digit is.
+/// The index of the last digit in the text.
 const LAST_DIGIT: usize = COLUMNS - 2;
 
-/// A line's number, padded to six columns as GNU does, and its tab.
+/// A line number, padded to six columns as by GNU cat, and its tab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LineNumber {
-    /// The columns that are printed, the first one in the lowest byte.
+    /// The columns to print, the first one in the lowest byte.
     text: u128,
-    /// How many those are.
+    /// How many columns to print.
     width: usize,
-    /// One in the column of the last digit.
+    /// The number 1 in the column of the last digit.
     one: u128,
     /// The last digit.
     last: u8,
-    /// What does not fit in the columns: how often they have run over.
-    beyond: u64,
+    /// How often the columns have overflowed: the digits in front of them.
+    overflow: u64,
 }
 
 impl Default for LineNumber {
-    /// In front of the first line.
+    /// Returns 0, the number before that of the first line.
     fn default() -> Self {
         Self {
             text: u128::from_le_bytes(*b"     0\t\0\0\0\0\0\0\0\0\0"),
             width: 7,
             one: 1 << (8 * 5),
             last: 0,
-            beyond: 0,
+            overflow: 0,
         }
     }
 }
 
 impl LineNumber {
-    /// The most bytes that one takes: the digits of the largest `u64`, and the tab.
+    /// The length of the longest number: the digits of the largest `u64`, and the tab.
     pub(super) const WIDEST: usize = 20 + 1;
 
-    /// Goes on to the next line's.
+    /// Advances to the next number.
     #[inline]
     pub(super) fn advance(&mut self) {
         if self.last == 9 {
@@ -49,43 +49,43 @@ impl LineNumber {
         }
     }
 
-    /// The text in the columns, and how long it is. What stands behind it means nothing.
+    /// Returns the columns, and how many of them to print.
     #[inline]
     pub(super) fn columns(&self) -> ([u8; COLUMNS], usize) {
         (self.text.to_le_bytes(), self.width)
     }
 
-    /// The number whose digits go before the columns, if these do not hold all of them.
+    /// Returns the number whose digits precede the columns, if the columns have overflowed.
     #[inline]
-    pub(super) fn beyond_columns(&self) -> Option<u64> {
-        (self.beyond > 0).then_some(self.beyond)
+    pub(super) fn overflow(&self) -> Option<u64> {
+        (self.overflow > 0).then_some(self.overflow)
     }
 
-    /// How many bytes it takes.
+    /// Returns the length of the text.
     pub(super) fn width(&self) -> usize {
-        let digits_beyond = self.beyond.checked_ilog10().map_or(0, |log| log + 1);
-        self.width + digits_beyond as usize
+        let overflow_digits = self.overflow.checked_ilog10().map_or(0, |log| log + 1);
+        self.width + overflow_digits as usize
     }
 
-    /// The number of the line that comes after so many, as yet of the one before it.
+    /// Returns the number of the last one of this many lines.
     #[cfg(test)]
     pub(super) fn after(lines: u64) -> Self {
         let mut number = Self {
-            beyond: lines / 10_u64.pow(15),
+            overflow: lines / 10_u64.pow(15),
             ..Self::default()
         };
-        let text = if number.beyond > 0 {
+        let text = if number.overflow > 0 {
             format!("{:015}\t", lines % 10_u64.pow(15))
         } else {
             format!("{lines:15}\t")
         };
         number.width = text.trim_start_matches(' ').len().max(number.width);
-        number.lay_out(text.into_bytes().try_into().unwrap());
+        number.set_columns(text.into_bytes().try_into().unwrap());
         number
     }
 
-    /// Keeps of all columns those that are printed.
-    fn lay_out(&mut self, columns: [u8; COLUMNS]) {
+    /// Sets the text to the columns that are printed.
+    fn set_columns(&mut self, columns: [u8; COLUMNS]) {
         self.text = u128::from_le_bytes(columns) >> (8 * (COLUMNS - self.width));
         self.one = 1 << (8 * (self.width - 2));
         self.last = columns[LAST_DIGIT] - b'0';
@@ -107,7 +107,7 @@ impl LineNumber {
             all_nines = false;
             break;
         }
-        self.lay_out(columns);
-        self.beyond += u64::from(all_nines);
+        self.set_columns(columns);
+        self.overflow += u64::from(all_nines);
     }
 }

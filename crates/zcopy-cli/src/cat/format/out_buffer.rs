@@ -1,150 +1,152 @@
-//! Where bytes are made: put one behind the other, with a few too many copied each time.
+//! [`OutBuffer`]: the formatted bytes. Each write may copy a few bytes too many, which the next covers.
 
 #![allow(
     clippy::inline_always,
-    reason = "a caller who knows what is not asked for has it left out only of what is compiled into it"
+    reason = "the compiler removes the code of unused options only from inlined code"
 )]
 
-use super::Look;
-use super::block_masks::{BLOCK, Marks, WINDOW};
-use super::caret::{LONGEST_TEXT, Table, table, visible};
+use super::FormatOptions;
+use super::block_masks::{BLOCK, BlockMasks, WINDOW};
+use super::caret::{CaretTable, MAX_CARET_LEN, caret, table};
 use super::line_number::LineNumber;
 
-/// The most that is made of a block, which is a number and `$` for each of 64 newlines, and what the last text or copy may write
-/// over behind it.
-pub(super) const ROOM: usize = BLOCK * (LineNumber::WIDEST + 2) + LONGEST_TEXT * BLOCK;
+/// The space that a block needs: a number and `$` for each of 64 newlines, and the excess of the last
+/// write.
+pub(super) const MAX_BLOCK_OUTPUT: usize = BLOCK * (LineNumber::WIDEST + 2) + MAX_CARET_LEN * BLOCK;
 
-/// A block with more bytes to show than this is translated byte by byte: so many copies would take longer.
-const DENSE: u32 = 10;
+/// A block with more than this many bytes to show is translated byte by byte. That is faster than as
+/// many copies.
+const MAX_SPARSE: u32 = 10;
 
-/// The bytes made so far.
+/// The formatted bytes.
 #[derive(Debug)]
-pub(super) struct Made<'a> {
-    room: &'a mut [u8],
+pub(super) struct OutBuffer<'a> {
+    bytes: &'a mut [u8],
     len: usize,
 }
 
-impl<'a> Made<'a> {
-    /// None yet, of those that go to `room`.
-    pub(super) fn new(room: &'a mut [u8]) -> Self {
-        Self { room, len: 0 }
+impl<'a> OutBuffer<'a> {
+    /// Returns an empty buffer in these bytes.
+    pub(super) fn new(bytes: &'a mut [u8]) -> Self {
+        Self { bytes, len: 0 }
     }
 
-    /// How many there are.
+    /// Returns how many bytes have been written.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether another block has room, whatever it is made into.
+    /// Returns whether there is space for any block.
     #[inline]
-    pub(super) fn has_room_for_a_block(&self) -> bool {
-        self.room.len() - self.len >= ROOM
+    pub(super) fn has_space_for_block(&self) -> bool {
+        self.bytes.len() - self.len >= MAX_BLOCK_OUTPUT
     }
 
-    /// Puts what becomes of the first `n` bytes of a window.
+    /// Formats the first `n` bytes of a window.
     #[inline(always)]
-    pub(super) fn put_block(
+    pub(super) fn push_block(
         &mut self,
         window: &[u8; WINDOW],
         n: usize,
-        marks: Marks,
+        masks: BlockMasks,
         number: &mut LineNumber,
-        look: Look,
+        options: FormatOptions,
     ) {
-        let is_dense = marks.shown != 0 && is_dense(marks.shown);
+        let is_dense = masks.shown != 0 && is_dense(masks.shown);
         let (translation, visibly) = if is_dense {
-            (Some(table(look)), marks.returns)
+            (Some(table(options)), masks.returns)
         } else {
-            (None, marks.returns | marks.shown)
+            (None, masks.returns | masks.shown)
         };
-        let mut events = marks.numbers | marks.ends | marks.dropped | visibly;
+        let mut events = masks.numbered | masks.ends | masks.squeezed | visibly;
         let mut from = 0;
         while events != 0 {
             let at = events.trailing_zeros() as usize;
             let event = 1 << at;
             events ^= event;
-            self.put_content(window, from, at, translation);
+            self.push_content(window, from, at, translation);
             from = at;
-            if marks.numbers & event != 0 {
+            if masks.numbered & event != 0 {
                 number.advance();
-                self.put_number(number);
+                self.push_number(number);
             }
-            if marks.ends & event != 0 {
-                self.put(*b"$", 1);
+            if masks.ends & event != 0 {
+                self.push(*b"$", 1);
             }
             if visibly & event != 0 {
-                let shown = visible(window[at]);
-                self.put(shown.text, shown.len as usize);
+                let caret = caret(window[at]);
+                self.push(caret.text, caret.len as usize);
                 from = at + 1;
             }
-            if marks.dropped & event != 0 {
+            if masks.squeezed & event != 0 {
                 from = at + 1;
             }
         }
-        self.put_content(window, from, n, translation);
+        self.push_content(window, from, n, translation);
     }
 
-    /// Puts what stands between two places of a window.
+    /// Writes the bytes of a window between two indices.
     #[inline(always)]
-    fn put_content(
+    fn push_content(
         &mut self,
         window: &[u8; WINDOW],
         from: usize,
         to: usize,
-        translation: Option<&Table>,
+        translation: Option<&CaretTable>,
     ) {
         self.len += if let Some(table) = translation {
-            translate(&window[from..to], table, &mut self.room[self.len..])
+            translate(&window[from..to], table, &mut self.bytes[self.len..])
         } else {
-            // What this copies too much is written over by what comes next.
-            self.room[self.len..self.len + BLOCK].copy_from_slice(&window[from..from + BLOCK]);
+            // The next write covers the excess.
+            self.bytes[self.len..self.len + BLOCK].copy_from_slice(&window[from..from + BLOCK]);
             to - from
         };
     }
 
-    /// Puts the first `n` of these bytes, by a copy of them all.
+    /// Writes the first `n` of these bytes, by a copy of all.
     #[inline]
-    fn put<const N: usize>(&mut self, bytes: [u8; N], n: usize) {
-        self.room[self.len..self.len + N].copy_from_slice(&bytes);
+    fn push<const N: usize>(&mut self, bytes: [u8; N], n: usize) {
+        self.bytes[self.len..self.len + N].copy_from_slice(&bytes);
         self.len += n;
     }
 
-    /// Puts a line number and its tab.
+    /// Writes a line number and its tab.
     #[inline]
-    pub(super) fn put_number(&mut self, number: &LineNumber) {
-        if let Some(beyond) = number.beyond_columns() {
-            for digit in beyond.to_string().bytes() {
-                self.put([digit], 1);
+    pub(super) fn push_number(&mut self, number: &LineNumber) {
+        if let Some(overflow) = number.overflow() {
+            for digit in overflow.to_string().bytes() {
+                self.push([digit], 1);
             }
         }
         let (columns, n) = number.columns();
-        self.put(columns, n);
+        self.push(columns, n);
     }
 }
 
-/// Whether a block with these bytes to show is translated byte by byte.
+/// Returns whether a block is translated byte by byte. `shown` has its bytes to show.
 ///
-/// It stands apart, or every block would be counted: without an instruction for it, that takes a dozen.
+/// It is not inlined, because the compiler would count the bits of every block, which takes a dozen
+/// instructions without `popcnt`.
 #[inline(never)]
 fn is_dense(shown: u64) -> bool {
-    shown.count_ones() > DENSE
+    shown.count_ones() > MAX_SPARSE
 }
 
-/// Puts what bytes are shown as at the beginning of `room`, and says how long that is.
+/// Writes the texts of bytes to the beginning of `out`, and returns their length.
 ///
-/// It stands apart, or the lengths in the loops that use it would not be kept in registers.
+/// It is not inlined, because the lengths in the loops of its callers would not stay in registers.
 #[inline(never)]
-fn translate(bytes: &[u8], table: &Table, room: &mut [u8]) -> usize {
-    // Every byte of a block has a place there. A length that the compiler knows makes one comparison of two.
-    let room = &mut room[..LONGEST_TEXT * BLOCK];
+fn translate(bytes: &[u8], table: &CaretTable, out: &mut [u8]) -> usize {
+    // All texts of a block fit. A constant length saves one of two comparisons.
+    let out = &mut out[..MAX_CARET_LEN * BLOCK];
     let mut len = 0;
     for &byte in bytes {
-        let shown = &table[usize::from(byte)];
-        let Some(place) = room[len..].first_chunk_mut() else {
+        let caret = &table[usize::from(byte)];
+        let Some(space) = out[len..].first_chunk_mut() else {
             break;
         };
-        *place = shown.text;
-        len += shown.len as usize;
+        *space = caret.text;
+        len += caret.len as usize;
     }
     len
 }

@@ -7,14 +7,14 @@ use proptest::sample::{Index, select};
 
 use super::*;
 
-/// The least room that a filter is given.
-const LEAST_ROOM: usize = 64 << 10;
+/// The smallest output buffer of a filter.
+const MIN_OUT: usize = 64 << 10;
 
 /// Every combination of the options.
-fn looks() -> impl Iterator<Item = Look> {
+fn all_options() -> impl Iterator<Item = FormatOptions> {
     let numberings = [Numbering::None, Numbering::Every, Numbering::NonBlank];
     numberings.into_iter().flat_map(|numbering| {
-        (0..16).map(move |bits| Look {
+        (0..16).map(move |bits| FormatOptions {
             numbering,
             squeeze_blank: bits & 1 != 0,
             show_ends: bits & 2 != 0,
@@ -39,18 +39,18 @@ fn levels() -> Vec<Level> {
     levels.into_iter().flatten().collect()
 }
 
-/// What GNU's manual says, byte by byte.
-fn naive(bytes: &[u8], look: Look) -> Vec<u8> {
+/// Formats byte by byte, as GNU's manual says.
+fn naive(bytes: &[u8], options: FormatOptions) -> Vec<u8> {
     let mut out = Vec::new();
     let mut n_numbered = 0;
     let mut begins_line = true;
     let mut after_blank = false;
     for (at, &byte) in bytes.iter().enumerate() {
         let is_blank = begins_line && byte == b'\n';
-        if is_blank && after_blank && look.squeeze_blank {
+        if is_blank && after_blank && options.squeeze_blank {
             continue;
         }
-        let is_numbered = match look.numbering {
+        let is_numbered = match options.numbering {
             Numbering::None => false,
             Numbering::Every => begins_line,
             Numbering::NonBlank => begins_line && !is_blank,
@@ -60,11 +60,11 @@ fn naive(bytes: &[u8], look: Look) -> Vec<u8> {
             out.extend(format!("{n_numbered:6}\t").bytes());
         }
         match byte {
-            b'\n' if look.show_ends => out.extend(b"$\n"),
-            b'\t' if look.show_tabs => out.extend(b"^I"),
-            b'\r' if look.show_ends && bytes.get(at + 1) == Some(&b'\n') => out.extend(b"^M"),
+            b'\n' if options.show_ends => out.extend(b"$\n"),
+            b'\t' if options.show_tabs => out.extend(b"^I"),
+            b'\r' if options.show_ends && bytes.get(at + 1) == Some(&b'\n') => out.extend(b"^M"),
             b'\n' | b'\t' => out.push(byte),
-            _ if look.show_nonprinting => {
+            _ if options.show_nonprinting => {
                 if byte >= 128 {
                     out.extend(b"M-");
                 }
@@ -81,25 +81,25 @@ fn naive(bytes: &[u8], look: Look) -> Vec<u8> {
     out
 }
 
-/// What is made of parts that are read one after the other, by a driver that shows again what was not taken.
-fn rewritten(parts: &[&[u8]], format: &mut Format) -> Vec<u8> {
+/// Formats parts that are read one after the other, as the driver of the library does.
+fn formatted(parts: &[&[u8]], format: &mut Format) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut room = vec![b'#'; LEAST_ROOM];
+    let mut buffer = vec![b'#'; MIN_OUT];
     let mut shown = Vec::new();
     let open = parts.iter().map(|part| (*part, Remaining::More));
     for (part, rest) in open.chain([(&b""[..], Remaining::End)]) {
         shown.extend_from_slice(part);
         while !shown.is_empty() {
             let input = Input::new(&shown, rest);
-            let answer = format.filter(input, &mut room);
-            out.extend_from_slice(&room[..answer.produced]);
+            let answer = format.filter(input, &mut buffer);
+            out.extend_from_slice(&buffer[..answer.produced]);
             shown.drain(..answer.consumed);
             if answer == Filtered::NEED_MORE {
                 break;
             }
-            assert!(answer.consumed > 0, "made something of nothing");
+            assert!(answer.consumed > 0, "produced bytes from no input");
         }
-        let may_wait = rest == Remaining::More && format.look.shows_crlf();
+        let may_wait = rest == Remaining::More && format.options.shows_crlf();
         assert!(
             shown.is_empty() || may_wait && shown == b"\r",
             "holds back {shown:?}"
@@ -109,8 +109,8 @@ fn rewritten(parts: &[&[u8]], format: &mut Format) -> Vec<u8> {
 }
 
 /// What [`Format::line`] makes of lines, each of which is also cut where `cuts` says.
-fn line_by_line(bytes: &[u8], look: Look, cuts: &[Index]) -> Vec<u8> {
-    let mut format = Format::new(look);
+fn line_by_line(bytes: &[u8], options: FormatOptions, cuts: &[Index]) -> Vec<u8> {
+    let mut format = Format::new(options);
     let mut out = Vec::new();
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let cut = cuts.first().map_or(0, |cut| cut.index(line.len()));
@@ -162,31 +162,31 @@ fn cut<'a>(bytes: &'a [u8], cuts: &[Index]) -> Vec<&'a [u8]> {
 
 proptest! {
     #[test]
-    fn blocks_make_what_single_bytes_make(bytes in text(), cuts in vec(any::<Index>(), 0..5)) {
-        for look in looks() {
-            let expected = naive(&bytes, look);
-            let made = rewritten(&cut(&bytes, &cuts), &mut Format::new(look));
-            prop_assert_eq!(made.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{:?}", look);
+    fn blocks_are_formatted_like_single_bytes(bytes in text(), cuts in vec(any::<Index>(), 0..5)) {
+        for options in all_options() {
+            let expected = naive(&bytes, options);
+            let produced = formatted(&cut(&bytes, &cuts), &mut Format::new(options));
+            prop_assert_eq!(produced.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{:?}", options);
         }
     }
 
     #[test]
-    fn all_vectors_make_the_same(bytes in text(), cuts in vec(any::<Index>(), 0..3)) {
-        for look in looks() {
-            let expected = naive(&bytes, look);
+    fn all_vector_instructions_give_the_same(bytes in text(), cuts in vec(any::<Index>(), 0..3)) {
+        for options in all_options() {
+            let expected = naive(&bytes, options);
             for level in levels() {
-                let made = rewritten(&cut(&bytes, &cuts), &mut Format::at(level, look));
-                prop_assert_eq!(made.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{:?}, {:?}", look, level);
+                let produced = formatted(&cut(&bytes, &cuts), &mut Format::with_level(level, options));
+                prop_assert_eq!(produced.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{:?}, {:?}", options, level);
             }
         }
     }
 
     #[test]
-    fn lines_make_what_single_bytes_make(bytes in text(), cuts in vec(any::<Index>(), 0..2)) {
-        for look in looks() {
-            let expected = naive(&bytes, look);
-            let made = line_by_line(&bytes, look, &cuts);
-            prop_assert_eq!(made.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{:?}", look);
+    fn lines_are_formatted_like_single_bytes(bytes in text(), cuts in vec(any::<Index>(), 0..2)) {
+        for options in all_options() {
+            let expected = naive(&bytes, options);
+            let produced = line_by_line(&bytes, options, &cuts);
+            prop_assert_eq!(produced.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{:?}", options);
         }
     }
 }
@@ -196,15 +196,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn little_room_is_enough_for_much(
-        look in select(looks().collect::<Vec<_>>()),
+    fn the_smallest_buffer_is_enough_for_long_input(
+        options in select(all_options().collect::<Vec<_>>()),
         seed in text(),
-        n in LEAST_ROOM..4 * LEAST_ROOM,
+        n in MIN_OUT..4 * MIN_OUT,
         cuts in vec(any::<Index>(), 0..3),
     ) {
         let bytes: Vec<u8> = seed.iter().chain(b"\n").copied().cycle().take(n).collect();
-        let made = rewritten(&cut(&bytes, &cuts), &mut Format::new(look));
-        prop_assert!(made == naive(&bytes, look));
+        let produced = formatted(&cut(&bytes, &cuts), &mut Format::new(options));
+        prop_assert!(produced == naive(&bytes, options));
     }
 }
 
@@ -213,22 +213,22 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn gnu_cat_makes_what_single_bytes_make(bytes in text()) {
-        for look in looks() {
-            let expected = naive(&bytes, look);
-            let Some(made) = by_gnu(&bytes, look) else {
+    fn gnu_cat_formats_like_single_bytes(bytes in text()) {
+        for options in all_options() {
+            let expected = naive(&bytes, options);
+            let Some(produced) = by_gnu(&bytes, options) else {
                 let may_skip = std::env::var_os("ZCOPY_REQUIRE").is_none();
                 prop_assert!(may_skip, "ZCOPY_REQUIRE forbids skipping: cat is not GNU's");
                 eprintln!("SKIPPED: cat is not GNU's");
                 return Ok(());
             };
-            prop_assert_eq!(made.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{:?}", look);
+            prop_assert_eq!(produced.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{:?}", options);
         }
     }
 }
 
 /// What this machine's cat makes of bytes, if it is GNU's.
-fn by_gnu(bytes: &[u8], look: Look) -> Option<Vec<u8>> {
+fn by_gnu(bytes: &[u8], options: FormatOptions) -> Option<Vec<u8>> {
     let version = Command::new("cat").arg("--version").output().unwrap();
     if !version.stdout.starts_with(b"cat (GNU coreutils)") {
         return None;
@@ -236,55 +236,58 @@ fn by_gnu(bytes: &[u8], look: Look) -> Option<Vec<u8>> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     file.rewind().unwrap();
-    let mut options = String::from("-u");
-    options.push_str(match look.numbering {
+    let mut switches = String::from("-u");
+    switches.push_str(match options.numbering {
         Numbering::None => "",
         Numbering::Every => "n",
         Numbering::NonBlank => "b",
     });
     for (is_given, letter) in [
-        (look.squeeze_blank, 's'),
-        (look.show_ends, 'E'),
-        (look.show_tabs, 'T'),
-        (look.show_nonprinting, 'v'),
+        (options.squeeze_blank, 's'),
+        (options.show_ends, 'E'),
+        (options.show_tabs, 'T'),
+        (options.show_nonprinting, 'v'),
     ] {
-        options.extend(is_given.then_some(letter));
+        switches.extend(is_given.then_some(letter));
     }
-    let cat = Command::new("cat").arg(options).stdin(file).output();
+    let cat = Command::new("cat").arg(switches).stdin(file).output();
     Some(cat.unwrap().stdout)
 }
 
 #[test]
-fn blank_lines_with_everything_fill_the_least_room_and_no_more() {
-    let look = Look {
+fn blank_lines_with_all_options_fit_into_the_smallest_buffer() {
+    let options = FormatOptions {
         numbering: Numbering::Every,
         show_ends: true,
-        ..Look::default()
+        ..FormatOptions::default()
     };
-    let bytes = b"\n".repeat(LEAST_ROOM);
-    let mut format = Format::new(look);
+    let bytes = b"\n".repeat(MIN_OUT);
+    let mut format = Format::new(options);
     let mut line = u64::MAX - 300_000;
     format.number = LineNumber::after(line);
     // What is left at the end is more or less than a block needs.
     for more in (0..2000).step_by(50) {
-        let mut room = vec![b'#'; LEAST_ROOM + more];
+        let mut buffer = vec![b'#'; MIN_OUT + more];
         let input = Input::new(&bytes, Remaining::More);
         let Filtered {
             consumed: taken,
-            produced: made,
-        } = format.filter(input, &mut room);
+            produced,
+        } = format.filter(input, &mut buffer);
         let mut expected = Vec::new();
         for _ in 0..taken {
             line += 1;
             expected.extend(format!("{line}\t$\n").bytes());
         }
-        assert!(room[..made] == expected);
-        assert!(room.len() - made < 4096, "leaves most of the room");
+        assert!(buffer[..produced] == expected);
+        assert!(
+            buffer.len() - produced < 4096,
+            "leaves most of the buffer unused"
+        );
     }
 }
 
 #[test]
-fn numbers_outgrow_their_columns() {
+fn numbers_overflow_their_columns() {
     for before in [
         8,
         98,
@@ -297,13 +300,13 @@ fn numbers_outgrow_their_columns() {
         let mut number = LineNumber::after(before);
         for line in before + 1..=before + 3 {
             number.advance();
-            let mut room = [0; 64];
-            let mut made = Made::new(&mut room);
-            made.put_number(&number);
-            let len = made.len();
+            let mut buffer = [0; 64];
+            let mut out = OutBuffer::new(&mut buffer);
+            out.push_number(&number);
+            let len = out.len();
             assert_eq!(len, number.width());
             assert_eq!(
-                room[..len].escape_ascii().to_string(),
+                buffer[..len].escape_ascii().to_string(),
                 format!("{line:6}\\t")
             );
             assert_eq!(number, LineNumber::after(line));
@@ -319,44 +322,44 @@ fn there_are_vectors_of_more_than_one_kind() {
 }
 
 #[test]
-fn numbers_run_on_over_seven_digits() {
-    let look = Look {
+fn numbers_continue_beyond_seven_digits() {
+    let options = FormatOptions {
         numbering: Numbering::Every,
-        ..Look::default()
+        ..FormatOptions::default()
     };
     let bytes = b"x\n".repeat(1_000_010);
-    let made = rewritten(&[&bytes], &mut Format::new(look));
-    assert!(made == naive(&bytes, look));
+    let produced = formatted(&[&bytes], &mut Format::new(options));
+    assert!(produced == naive(&bytes, options));
 }
 
 #[test]
 fn a_carriage_return_waits_for_the_next_file() {
-    let ends = Look {
+    let ends = FormatOptions {
         show_ends: true,
-        ..Look::default()
+        ..FormatOptions::default()
     };
-    let made = |parts: &[&[u8]]| rewritten(parts, &mut Format::new(ends));
-    assert_eq!(made(&[b"a\r", b"\nb"]), b"a^M$\nb");
-    assert_eq!(made(&[b"a\r", b"b"]), b"a\rb");
-    assert_eq!(made(&[b"a\r"]), b"a\r");
+    let produced = |parts: &[&[u8]]| formatted(parts, &mut Format::new(ends));
+    assert_eq!(produced(&[b"a\r", b"\nb"]), b"a^M$\nb");
+    assert_eq!(produced(&[b"a\r", b"b"]), b"a\rb");
+    assert_eq!(produced(&[b"a\r"]), b"a\r");
 }
 
 #[test]
-fn nothing_is_made_of_nothing() {
-    for look in looks() {
-        let mut format = Format::new(look);
+fn no_input_gives_no_output() {
+    for options in all_options() {
+        let mut format = Format::new(options);
         let mut out = Vec::new();
         assert_eq!(format.line(b"", &mut out), Some(0));
-        assert_eq!(rewritten(&[b"", b""], &mut format), b"");
+        assert_eq!(formatted(&[b"", b""], &mut format), b"");
         assert_eq!(out, b"");
     }
 }
 
 #[test]
-fn a_look_is_plain_if_it_changes_nothing() {
-    for look in looks() {
+fn options_change_nothing_if_none_is_set() {
+    for options in all_options() {
         let every_byte: Vec<u8> = (0..=255).chain(*b"\n\n\n\r\n").collect();
-        let changes = naive(&every_byte, look) != every_byte;
-        assert_eq!(look.is_plain(), !changes, "{look:?}");
+        let changes = naive(&every_byte, options) != every_byte;
+        assert_eq!(options.changes_nothing(), !changes, "{options:?}");
     }
 }

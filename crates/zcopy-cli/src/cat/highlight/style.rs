@@ -1,15 +1,15 @@
-//! Styles as people write them, and their codes on a terminal (SGR of ECMA-48).
+//! [`Style`]: the colours and attributes of text, as escape sequences (SGR of ECMA-48).
 
 use std::str::FromStr;
 
 use crate::quote;
 
-/// The colours, in the order of their codes.
+/// The colours, in the order of their SGR codes.
 const COLOURS: [&str; 8] = [
     "black", "red", "green", "yellow", "blue", "magenta", "cyan", "white",
 ];
 
-/// Everything but colours, with the codes of ECMA-48.
+/// The attributes, with their SGR codes.
 const ATTRIBUTES: [(&str, u8); 7] = [
     ("bold", 1),
     ("dim", 2),
@@ -20,21 +20,21 @@ const ATTRIBUTES: [(&str, u8); 7] = [
     ("strike", 9),
 ];
 
-/// What ends every style.
+/// The sequence that ends every style.
 const RESET: &[u8] = b"\x1b[0m";
 
-/// Why something is not a style.
+/// The style is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadStyle {
-    /// It has no words.
-    #[error("it is empty; it may consist of {}", known())]
+pub enum StyleError {
+    /// It has no word.
+    #[error("it is empty; it may consist of {}", known_words())]
     Empty,
-    /// One of its words is not known.
-    #[error("{} is none of {}", quote::argument(.0.as_ref()), known())]
+    /// One of its words is unknown.
+    #[error("{} is none of {}", quote::argument(.0.as_ref()), known_words())]
     Unknown(String),
 }
 
-/// How text looks: colours and the like, with commas or blanks in between.
+/// Colours and attributes of text, separated by commas or spaces.
 ///
 /// - `black`, `red`, `green`, `yellow`, `blue`, `magenta`, `cyan`, `white`, and each as `bright-red`; `gray` or `grey`
 /// - `0` to `255`: that colour of the terminal's palette
@@ -49,7 +49,7 @@ pub enum BadStyle {
 ///
 /// let style: Style = "bold,red on-#002b36".parse().unwrap();
 /// let mut out = Vec::new();
-/// style.put(b"text", &mut out);
+/// style.push(b"text", &mut out);
 /// assert_eq!(out, b"\x1b[1;31;48;2;0;43;54mtext\x1b[0m");
 ///
 /// let error = "bold,rde".parse::<Style>().unwrap_err();
@@ -57,13 +57,13 @@ pub enum BadStyle {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// The sequence that begins it.
+    /// The sequence that begins the style.
     begin: String,
 }
 
 impl Style {
-    /// Puts text in this style behind what is in `out`.
-    pub fn put(&self, text: &[u8], out: &mut Vec<u8>) {
+    /// Appends text in this style to `out`.
+    pub fn push(&self, text: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(self.begin.as_bytes());
         out.extend_from_slice(text);
         out.extend_from_slice(RESET);
@@ -71,16 +71,16 @@ impl Style {
 }
 
 impl FromStr for Style {
-    type Err = BadStyle;
+    type Err = StyleError;
 
-    fn from_str(words: &str) -> Result<Self, BadStyle> {
+    fn from_str(words: &str) -> Result<Self, StyleError> {
         let codes: Vec<String> = words
             .split([',', ' '])
             .filter(|word| !word.is_empty())
-            .map(|word| codes(word).ok_or_else(|| BadStyle::Unknown(word.to_owned())))
+            .map(|word| codes(word).ok_or_else(|| StyleError::Unknown(word.to_owned())))
             .collect::<Result<_, _>>()?;
         if codes.is_empty() {
-            return Err(BadStyle::Empty);
+            return Err(StyleError::Empty);
         }
         Ok(Self {
             begin: format!("\x1b[{}m", codes.join(";")),
@@ -88,23 +88,23 @@ impl FromStr for Style {
     }
 }
 
-/// The codes of a word.
+/// Returns the SGR codes of a word.
 fn codes(word: &str) -> Option<String> {
     if let Some((_, code)) = ATTRIBUTES.iter().find(|(name, _)| *name == word) {
         return Some(code.to_string());
     }
-    // What a background's codes are more than those of the same colour of text.
-    let (colour, more) = match word.strip_prefix("on-") {
+    // The code of a background colour is that of the text colour plus 10.
+    let (colour, offset) = match word.strip_prefix("on-") {
         Some(colour) => (colour, 10),
         None => (word, 0),
     };
     if let Some(hex) = colour.strip_prefix('#') {
         let (red, green, blue) = channels(hex)?;
-        return Some(format!("{};2;{red};{green};{blue}", 38 + more));
+        return Some(format!("{};2;{red};{green};{blue}", 38 + offset));
     }
     if colour.bytes().all(|byte| byte.is_ascii_digit()) {
         let index: u8 = colour.parse().ok()?;
-        return Some(format!("{};5;{index}", 38 + more));
+        return Some(format!("{};5;{index}", 38 + offset));
     }
     let (name, base) = match (colour, colour.strip_prefix("bright-")) {
         ("gray" | "grey", _) => ("black", 90),
@@ -112,10 +112,10 @@ fn codes(word: &str) -> Option<String> {
         (name, None) => (name, 30),
     };
     let index = COLOURS.iter().position(|known| *known == name)?;
-    Some((base + more + index).to_string())
+    Some((base + offset + index).to_string())
 }
 
-/// Red, green and blue of `rrggbb`.
+/// Parses `rrggbb` into red, green and blue.
 fn channels(hex: &str) -> Option<(u8, u8, u8)> {
     if hex.len() != 6 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
@@ -124,8 +124,8 @@ fn channels(hex: &str) -> Option<(u8, u8, u8)> {
     Some((red, green, blue))
 }
 
-/// What a style may consist of.
-fn known() -> String {
+/// Lists the words of styles.
+fn known_words() -> String {
     let attributes: Vec<_> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
     format!(
         "{}, gray, bright-COLOR, 0 to 255, #rrggbb, on-COLOR, {}",

@@ -5,20 +5,20 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a stretch is shown as where nothing becomes of it.
-pub(super) fn as_it_is(bytes: &[u8], out: &mut Vec<u8>) -> usize {
+/// Appends the bytes unchanged.
+pub(super) fn unformatted(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(bytes);
     0
 }
 
-/// Red between `<` and `>`, blue between `(` and `)`.
-fn shown(rules: &[&str], line: &str) -> String {
-    let rule = |paint: Paint, rule: &&str| paint.option(rule.as_ref()).unwrap();
+/// Colours a line, and returns it with red between `<` and `>` and blue between `(` and `)`.
+fn highlighted(rules: &[&str], line: &str) -> String {
+    let rule = |highlighter: Highlighter, rule: &&str| highlighter.spec(rule.as_ref()).unwrap();
     let mut out = Vec::new();
     rules
         .iter()
-        .fold(Paint::new(), rule)
-        .put(line.as_bytes(), as_it_is, &mut out);
+        .fold(Highlighter::new(), rule)
+        .push(line.as_bytes(), unformatted, &mut out);
     let mut out = String::from_utf8(out).unwrap();
     for (begin, open, close) in [("\x1b[31m", "<", ">"), ("\x1b[34m", "(", ")")] {
         while let Some(at) = out.find(begin) {
@@ -31,8 +31,8 @@ fn shown(rules: &[&str], line: &str) -> String {
 }
 
 #[test]
-fn what_a_pattern_matches_is_coloured() {
-    for (rules, line, painted) in [
+fn the_match_of_a_pattern_is_coloured() {
+    for (rules, line, coloured) in [
         (&["b+=red"][..], "abbcb\n", "a<bb>c<b>\n"),
         (&["b=red"], "bb", "<bb>"),
         (&["x=red"], "abc\n", "abc\n"),
@@ -42,13 +42,13 @@ fn what_a_pattern_matches_is_coloured() {
         (&["(?i)É=red"], "éÉ\n", "<éÉ>\n"),
         (&["log=red"], "a log\n", "a <log>\n"),
     ] {
-        assert_eq!(shown(rules, line), painted, "{rules:?}");
+        assert_eq!(highlighted(rules, line), coloured, "{rules:?}");
     }
 }
 
 #[test]
-fn groups_are_coloured_instead_of_the_whole() {
-    for (rule, line, painted) in [
+fn groups_are_coloured_instead_of_the_match() {
+    for (rule, line, coloured) in [
         (r"id=(\d+)=red", "id=1 id=22\n", "id=<1> id=<22>\n"),
         (r"(a)(b)?=red", "ac ab\n", "<a>c <ab>\n"),
         (r"a(b)?=red", "a ab\n", "a a<b>\n"),
@@ -57,25 +57,25 @@ fn groups_are_coloured_instead_of_the_whole() {
         (r"()=red", "ba\n", "ba\n"),
         (r"(x)|=red", "axx\n", "a<xx>\n"),
     ] {
-        assert_eq!(shown(&[rule], line), painted, "{rule}");
+        assert_eq!(highlighted(&[rule], line), coloured, "{rule}");
     }
 }
 
 #[test]
-fn the_later_rule_has_its_way() {
-    assert_eq!(shown(&["abc=red", "b=blue"], "abc\n"), "<a>(b)<c>\n");
-    assert_eq!(shown(&["b=blue", "abc=red"], "abc\n"), "<abc>\n");
-    assert_eq!(shown(&["ab=red", "bc=blue"], "abc\n"), "<a>(bc)\n");
+fn a_later_rule_overrides_an_earlier_one() {
+    assert_eq!(highlighted(&["abc=red", "b=blue"], "abc\n"), "<a>(b)<c>\n");
+    assert_eq!(highlighted(&["b=blue", "abc=red"], "abc\n"), "<abc>\n");
+    assert_eq!(highlighted(&["ab=red", "bc=blue"], "abc\n"), "<a>(bc)\n");
     let error = "x ERROR y\n";
     assert_eq!(
-        shown(&["ERR=red", "log", "OR=blue"], error).find("<ERR>(OR)"),
+        highlighted(&["ERR=red", "log", "OR=blue"], error).find("<ERR>(OR)"),
         Some(2)
     );
 }
 
 #[test]
 fn the_end_of_a_line_is_no_part_of_it() {
-    for (line, painted) in [
+    for (line, coloured) in [
         ("ab\n", "a<b>\n"),
         ("ab\r\n", "a<b>\r\n"),
         ("ab", "a<b>"),
@@ -84,19 +84,19 @@ fn the_end_of_a_line_is_no_part_of_it() {
         ("\n", "\n"),
         ("", ""),
     ] {
-        assert_eq!(shown(&["b$=red"], line), painted, "{line:?}");
+        assert_eq!(highlighted(&["b$=red"], line), coloured, "{line:?}");
     }
-    assert_eq!(shown(&[r"(?s).*\s*=red"], "a\r\n"), "<a>\r\n");
-    assert_eq!(shown(&[r"\r=red"], "a\r\r\n"), "a<\r>\r\n");
-    assert_eq!(shown(&[r"\r=red"], "a\r"), "a<\r>");
+    assert_eq!(highlighted(&[r"(?s).*\s*=red"], "a\r\n"), "<a>\r\n");
+    assert_eq!(highlighted(&[r"\r=red"], "a\r\r\n"), "a<\r>\r\n");
+    assert_eq!(highlighted(&[r"\r=red"], "a\r"), "a<\r>");
 }
 
 #[test]
-fn a_line_bears_no_trace_of_the_one_before() {
-    let mut paint = Paint::new().rule("b+=red".as_ref()).unwrap();
+fn no_style_of_a_line_stays_for_the_next() {
+    let mut highlighter = Highlighter::new().rule("b+=red".as_ref()).unwrap();
     let mut out = Vec::new();
     for line in ["abbb\n", "b\n", "\n", "aaab\n"] {
-        paint.put(line.as_bytes(), as_it_is, &mut out);
+        highlighter.push(line.as_bytes(), unformatted, &mut out);
     }
     assert_eq!(
         String::from_utf8(out).unwrap(),
@@ -105,15 +105,17 @@ fn a_line_bears_no_trace_of_the_one_before() {
 }
 
 #[test]
-fn what_is_no_text_is_matched_and_kept() {
+fn bytes_that_are_no_text_are_matched_and_kept() {
     let mut out = Vec::new();
-    let mut paint = Paint::new().rule(r"(?-u:\xff)|a.=red".as_ref()).unwrap();
-    paint.put(b"\x80\xffa\xfe ab\n", as_it_is, &mut out);
+    let mut highlighter = Highlighter::new()
+        .rule(r"(?-u:\xff)|a.=red".as_ref())
+        .unwrap();
+    highlighter.push(b"\x80\xffa\xfe ab\n", unformatted, &mut out);
     assert_eq!(out, b"\x80\x1b[31m\xff\x1b[0ma\xfe \x1b[31mab\x1b[0m\n");
 }
 
 #[test]
-fn what_is_no_rule_is_named() {
+fn an_invalid_rule_is_named() {
     for (rule, begin, quoted, end) in [
         (
             &b"red"[..],
@@ -131,7 +133,9 @@ fn what_is_no_rule_is_named() {
             ": not UTF-8",
         ),
     ] {
-        let error = Paint::new().option(OsStr::from_bytes(rule)).unwrap_err();
+        let error = Highlighter::new()
+            .spec(OsStr::from_bytes(rule))
+            .unwrap_err();
         let quoted = quote::argument(OsStr::from_bytes(quoted));
         assert_eq!(error.to_string(), format!("{begin}{quoted}{end}"));
     }
@@ -161,7 +165,7 @@ const STYLES: &[&str] = &["red", "bold,blue", "on-#102030", "7"];
 
 proptest! {
     #[test]
-    fn nothing_changes_but_for_the_codes_that_are_put_in(
+    fn only_escape_sequences_are_inserted(
         rules in vec((0..PATTERNS.len(), 0..STYLES.len()), 0..4),
         pieces in vec(prop_oneof![
             "[abcm01 ]{0,8}".prop_map(String::into_bytes),
@@ -177,12 +181,12 @@ proptest! {
             content.retain(|byte| *byte != b'\r');
         }
         let line = [&content, end].concat();
-        let mut paint = Paint::new();
-        // Which rule has its way, byte by byte.
+        let mut highlighter = Highlighter::new();
+        // The last rule that matches, for each byte.
         let mut owners: Vec<Option<usize>> = vec![None; line.len()];
         for (at, (pattern, style)) in rules.iter().enumerate() {
             let rule = format!("{}={}", PATTERNS[*pattern], STYLES[*style]);
-            paint = paint.rule(rule.as_ref()).unwrap();
+            highlighter = highlighter.rule(rule.as_ref()).unwrap();
             let regex = Regex::new(PATTERNS[*pattern]).unwrap();
             for found in regex.captures_iter(&content) {
                 let groups = usize::from(regex.captures_len() > 1);
@@ -192,8 +196,8 @@ proptest! {
             }
         }
         let mut out = Vec::new();
-        paint.put(&line, as_it_is, &mut out);
-        // What should stand between the bytes, and nothing else does.
+        highlighter.push(&line, unformatted, &mut out);
+        // The expected sequences are between the bytes, and nothing else.
         let mut rest = out.as_slice();
         let mut before = None;
         for (at, owner) in owners.iter().copied().chain([None]).enumerate() {
@@ -205,7 +209,7 @@ proptest! {
                 if let Some(owner) = owner {
                     let style: Style = STYLES[rules[owner].1].parse().unwrap();
                     let mut around = Vec::new();
-                    style.put(b"", &mut around);
+                    style.push(b"", &mut around);
                     codes.extend(&around[..around.len() - 4]);
                 }
                 let stripped = rest.strip_prefix(codes.as_slice());

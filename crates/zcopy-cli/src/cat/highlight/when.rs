@@ -1,19 +1,19 @@
-//! When a line is coloured.
+//! [`ColorWhen`]: when to colour lines.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::choice::Choice;
 
-/// When a line is coloured: the words of GNU's `--color`.
+/// When to colour lines: the words of GNU's `--color`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColorWhen {
-    /// When a person reads it.
+    /// If standard output is a terminal with colours.
     #[default]
     Auto,
-    /// Whoever reads it.
+    /// Always.
     Always,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
@@ -36,10 +36,10 @@ impl Choice for ColorWhen {
     }
 }
 
-/// Whether a line is to be coloured.
+/// Returns whether to colour lines.
 ///
-/// With [`ColorWhen::Auto`] it is if standard output is a terminal, `NO_COLOR` is unset or empty, and `TERM` is set to
-/// something other than `dumb`, which is how GNU grep looks at it.
+/// With [`ColorWhen::Auto`] it returns true if standard output is a terminal, `NO_COLOR` is unset or
+/// empty, and `TERM` is set to something other than `dumb`, as in GNU grep.
 ///
 /// # Examples
 ///
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_person_at_a_terminal_gets_colours_unless_they_are_not_wanted() {
+    fn auto_colours_a_terminal_unless_no_color_or_term_forbids_it() {
         let xterm = Some("xterm");
         for (is_terminal, no_color, term, wanted) in [
             (true, None, xterm, true),

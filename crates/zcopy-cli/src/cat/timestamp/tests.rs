@@ -1,7 +1,7 @@
 use super::*;
 
-/// A clock that shows one time after the other.
-fn scripted(times: &[&str]) -> impl FnMut() -> Moment {
+/// A clock that returns these times in turn.
+fn scripted(times: &[&str]) -> impl FnMut() -> ClockReading {
     let begin = Instant::now();
     let times: Vec<Timestamp> = times.iter().map(|time| time.parse().unwrap()).collect();
     let first = times[0];
@@ -9,22 +9,25 @@ fn scripted(times: &[&str]) -> impl FnMut() -> Moment {
     move || {
         let time = times.next().unwrap();
         let passed = time.duration_since(first).unsigned_abs();
-        Moment {
+        ClockReading {
             time,
             instant: begin + passed,
         }
     }
 }
 
-/// One line for each time.
-fn stamps<C: FnMut() -> Moment>(mut stamp: Stamp<C>, n: usize) -> Vec<String> {
-    let stamp = |_| {
+/// Returns the text in front of the next `n` lines, each of a reading of its own.
+fn timestamps<C: FnMut() -> ClockReading>(
+    mut timestamper: Timestamper<C>,
+    n: usize,
+) -> Vec<String> {
+    let timestamp = |_| {
         let mut out = Vec::new();
-        stamp.look();
-        stamp.put(&mut out);
+        timestamper.read_clock();
+        timestamper.push(&mut out);
         String::from_utf8(out).unwrap()
     };
-    (0..n).map(stamp).collect()
+    (0..n).map(timestamp).collect()
 }
 
 #[test]
@@ -40,29 +43,31 @@ fn formats_are_those_of_strftime() {
         ("%j", "325 "),
         ("", " "),
     ] {
-        let stamp = Stamp::new().time(format.as_ref(), Zone::Utc).unwrap();
-        let stamp = stamp.clock(scripted(&["2026-11-21T18:14:38.000271Z"]));
-        assert_eq!(stamps(stamp, 1), [shown], "{format}");
+        let timestamper = Timestamper::new().time(format.as_ref(), Zone::Utc).unwrap();
+        let timestamper = timestamper.clock(scripted(&["2026-11-21T18:14:38.000271Z"]));
+        assert_eq!(timestamps(timestamper, 1), [shown], "{format}");
     }
 }
 
 #[test]
-fn a_bad_format_is_told_before_any_time_is() {
+fn an_invalid_format_is_an_error_before_the_first_line() {
     use std::os::unix::ffi::OsStrExt as _;
 
     for format in ["%", "%!", "a%", "%5"] {
-        let error = Stamp::new().time(format.as_ref(), Zone::Local).unwrap_err();
+        let error = Timestamper::new()
+            .time(format.as_ref(), Zone::Local)
+            .unwrap_err();
         let quoted = quote::argument(format.as_ref());
         let message = format!("invalid time format: {quoted}");
         assert_eq!(error.to_string(), message);
         assert!(std::error::Error::source(&error).is_some());
     }
-    let error = Stamp::new().time(OsStr::from_bytes(b"%H\xff"), Zone::Utc);
+    let error = Timestamper::new().time(OsStr::from_bytes(b"%H\xff"), Zone::Utc);
     assert!(error.is_err());
 }
 
 #[test]
-fn whatever_is_accepted_is_formatted_at_every_time() {
+fn every_accepted_format_formats_every_time() {
     let times = [
         "-009999-01-02T01:59:59Z",
         "1969-12-31T23:59:59.999999999Z",
@@ -76,14 +81,14 @@ fn whatever_is_accepted_is_formatted_at_every_time() {
             format!("%:{letter}"),
             format!("%.{letter}"),
         ] {
-            let Ok(stamp) = Stamp::new().time(format.as_ref(), Zone::Local) else {
+            let Ok(timestamper) = Timestamper::new().time(format.as_ref(), Zone::Local) else {
                 continue;
             };
             for zone in ["Europe/Berlin", "America/St_Johns", "UTC"] {
-                let mut stamp = stamp.clone().clock(scripted(&times));
-                stamp.time.as_mut().unwrap().rules = TimeZone::get(zone).ok();
-                // A debug assertion says if one of them fails.
-                stamps(stamp, times.len());
+                let mut timestamper = timestamper.clone().clock(scripted(&times));
+                timestamper.time.as_mut().unwrap().rules = TimeZone::get(zone).ok();
+                // A debug assertion fails if one of them fails.
+                timestamps(timestamper, times.len());
             }
         }
     }
@@ -91,13 +96,13 @@ fn whatever_is_accepted_is_formatted_at_every_time() {
 
 #[test]
 fn local_time_knows_daylight_saving() {
-    let mut stamp = Stamp::new()
+    let mut timestamper = Timestamper::new()
         .time("%F %T %z %Z".as_ref(), Zone::Local)
         .unwrap()
         .clock(scripted(&["2026-10-25T00:59:59Z", "2026-10-25T01:00:00Z"]));
-    stamp.time.as_mut().unwrap().rules = Some(TimeZone::get("Europe/Berlin").unwrap());
+    timestamper.time.as_mut().unwrap().rules = Some(TimeZone::get("Europe/Berlin").unwrap());
     assert_eq!(
-        stamps(stamp, 2),
+        timestamps(timestamper, 2),
         [
             "2026-10-25 02:59:59 +0200 CEST ",
             "2026-10-25 02:00:00 +0100 CET "
@@ -108,11 +113,11 @@ fn local_time_knows_daylight_saving() {
 #[test]
 fn the_zone_is_looked_up_for_the_first_line_only() {
     for zone in [Zone::Local, Zone::Utc] {
-        let mut stamp = Stamp::new().time("%T".as_ref(), zone).unwrap();
-        stamp.look();
-        assert!(stamp.time.as_ref().unwrap().rules.is_none());
-        stamp.put(&mut Vec::new());
-        let rules = stamp.time.as_ref().unwrap().rules.clone();
+        let mut timestamper = Timestamper::new().time("%T".as_ref(), zone).unwrap();
+        timestamper.read_clock();
+        assert!(timestamper.time.as_ref().unwrap().rules.is_none());
+        timestamper.push(&mut Vec::new());
+        let rules = timestamper.time.as_ref().unwrap().rules.clone();
         let expected = match zone {
             Zone::Local => TimeZone::system(),
             Zone::Utc => TimeZone::UTC,
@@ -122,7 +127,7 @@ fn the_zone_is_looked_up_for_the_first_line_only() {
 }
 
 #[test]
-fn deltas_stand_in_a_column() {
+fn deltas_are_aligned() {
     let times = [
         "2026-11-21T00:00:00Z",
         "2026-11-21T00:00:00Z",
@@ -131,9 +136,9 @@ fn deltas_stand_in_a_column() {
         "2026-11-22T00:00:12.345678900Z",
         "2026-12-22T00:00:12.345678900Z",
     ];
-    let stamp = Stamp::new().delta(true).clock(scripted(&times));
+    let timestamper = Timestamper::new().delta(true).clock(scripted(&times));
     assert_eq!(
-        stamps(stamp, times.len()),
+        timestamps(timestamper, times.len()),
         [
             "    0.000000 ",
             "    0.000000 ",
@@ -147,17 +152,17 @@ fn deltas_stand_in_a_column() {
 
 #[test]
 fn lines_of_one_reading_share_its_time() {
-    let mut stamp = Stamp::new()
+    let mut timestamper = Timestamper::new()
         .time("%T".as_ref(), Zone::Utc)
         .unwrap()
         .delta(true)
         .clock(scripted(&["2026-11-21T01:00:00Z", "2026-11-21T01:00:02Z"]));
     let mut out = Vec::new();
-    stamp.look();
-    stamp.put(&mut out);
-    stamp.look();
-    stamp.put(&mut out);
-    stamp.put(&mut out);
+    timestamper.read_clock();
+    timestamper.push(&mut out);
+    timestamper.read_clock();
+    timestamper.push(&mut out);
+    timestamper.push(&mut out);
     assert_eq!(
         String::from_utf8(out).unwrap(),
         "01:00:00     0.000000 01:00:02     2.000000 01:00:02     0.000000 "

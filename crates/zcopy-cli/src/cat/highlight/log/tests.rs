@@ -1,11 +1,11 @@
-use crate::cat::highlight::Paint;
-use crate::cat::highlight::tests::as_it_is;
+use crate::cat::highlight::Highlighter;
+use crate::cat::highlight::tests::unformatted;
 
 /// A line with its time between `‹` and `›`, and its level between `E`, `W` or `D` and braces.
 fn shown(line: &str) -> String {
     let mut out = Vec::new();
-    let mut paint = Paint::new().log();
-    paint.put(line.as_bytes(), as_it_is, &mut out);
+    let mut highlighter = Highlighter::new().log();
+    highlighter.push(line.as_bytes(), unformatted, &mut out);
     let out = String::from_utf8(out).unwrap();
     let mut marked = String::new();
     let mut close = ' ';

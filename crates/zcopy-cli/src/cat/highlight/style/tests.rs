@@ -60,7 +60,7 @@ fn other_words_are_named() {
         "bright-#ffffff",
     ] {
         let error = format!("bold,{word}").parse::<Style>().unwrap_err();
-        assert_eq!(error, BadStyle::Unknown(word.to_owned()));
+        assert_eq!(error, StyleError::Unknown(word.to_owned()));
         let message = error.to_string();
         assert!(
             message.contains(&quote::argument(word.as_ref())),
@@ -72,6 +72,6 @@ fn other_words_are_named() {
         );
     }
     for nothing in ["", " ", ",,"] {
-        assert_eq!(nothing.parse::<Style>(), Err(BadStyle::Empty));
+        assert_eq!(nothing.parse::<Style>(), Err(StyleError::Empty));
     }
 }

@@ -1,11 +1,11 @@
-//! Random lines, in random reads, through random rooms.
+//! Random lines, in random reads, through output buffers of random sizes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
 
-/// Text of lines that end in all ways, with bytes of all kinds.
+/// Lines with all kinds of bytes and ends.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
         4 => Just(b"\n".to_vec()),
@@ -19,7 +19,7 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// Reads that `text` comes in.
+/// Splits `text` into reads.
 fn split(text: &[u8], cuts: &[prop::sample::Index]) -> Vec<Vec<u8>> {
     let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
     cuts.extend([0, text.len()]);
@@ -29,8 +29,8 @@ fn split(text: &[u8], cuts: &[prop::sample::Index]) -> Vec<Vec<u8>> {
     reads.collect()
 }
 
-/// What is expected of lines that are all short enough, read by read.
-fn expected(reads: &[Vec<u8>], is_stamped: bool, has_delta: bool, is_numbered: bool) -> Vec<u8> {
+/// Returns the expected output, if no line is too long.
+fn expected(reads: &[Vec<u8>], has_time: bool, has_delta: bool, is_numbered: bool) -> Vec<u8> {
     let text = reads.concat();
     let mut ends = Vec::new();
     for (at, read) in reads.iter().enumerate() {
@@ -44,7 +44,7 @@ fn expected(reads: &[Vec<u8>], is_stamped: bool, has_delta: bool, is_numbered: b
         }
         let read = ends[at - 1];
         number += 1;
-        if is_stamped {
+        if has_time {
             out.extend(format!("{read} ").bytes());
         }
         if has_delta {
@@ -73,82 +73,82 @@ impl LineFormat for Either {
 
 proptest! {
     #[test]
-    fn lines_come_out_as_they_went_in(
+    fn every_line_comes_out_whole_and_once(
         text in text(),
         cuts in vec(any::<prop::sample::Index>(), 0..12),
-        room in 1usize..600,
-        is_stamped: bool,
+        out_len in 1usize..600,
+        has_time: bool,
         has_delta: bool,
         is_numbered: bool,
     ) {
         let reads = split(&text, &cuts);
-        let mut stamp = Stamp::new();
-        if is_stamped {
-            stamp = stamp.time("%s".as_ref(), Zone::Utc).unwrap();
+        let mut timestamper = Timestamper::new();
+        if has_time {
+            timestamper = timestamper.time("%s".as_ref(), Zone::Utc).unwrap();
         }
-        let stamp = stamp.delta(has_delta).clock(ticking());
+        let timestamper = timestamper.delta(has_delta).clock(ticking());
         let format = Either(is_numbered.then(Numbered::default));
-        // Large enough that no line is cut.
-        let lines = Lines::new(format).stamp(Some(stamp));
-        let mut driver = Driver::new(lines, text.len() + 1, room);
+        // The input buffer is large enough for every line.
+        let lines = Lines::new(format).timestamper(Some(timestamper));
+        let mut driver = Driver::new(lines, text.len() + 1, out_len);
         for read in &reads {
             driver.read(read);
         }
-        let shown = driver.finish();
-        let expected = expected(&reads, is_stamped, has_delta, is_numbered);
-        prop_assert_eq!(shown.escape_ascii().to_string(), expected.escape_ascii().to_string());
+        let written = driver.finish();
+        let expected = expected(&reads, has_time, has_delta, is_numbered);
+        prop_assert_eq!(written.escape_ascii().to_string(), expected.escape_ascii().to_string());
     }
 
     #[test]
-    fn lines_that_are_cut_lose_nothing(
+    fn lines_that_are_split_lose_nothing(
         text in text(),
         cuts in vec(any::<prop::sample::Index>(), 0..12),
-        room in 1usize..200,
+        out_len in 1usize..200,
         capacity in 1usize..100,
     ) {
-        let lines = Lines::new(Numbered::default()).stamp(Some(stamp()));
-        let mut driver = Driver::new(lines, capacity, room);
+        let lines = Lines::new(Numbered::default()).timestamper(Some(timestamper()));
+        let mut driver = Driver::new(lines, capacity, out_len);
         for read in split(&text, &cuts) {
             driver.read(&read);
         }
-        let shown = driver.finish();
-        let mut shown = shown.as_slice();
+        let written = driver.finish();
+        let mut written = written.as_slice();
         let mut before = 1;
         let lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| *line != b"\n");
         for (number, line) in (1..).zip(lines) {
-            let blank = memchr(b' ', shown).unwrap();
-            let time: usize = std::str::from_utf8(&shown[..blank]).unwrap().parse().unwrap();
+            let blank = memchr(b' ', written).unwrap();
+            let time: usize = std::str::from_utf8(&written[..blank]).unwrap().parse().unwrap();
             prop_assert!(time >= before);
             before = time;
             let expected = [format!("{number}\t").as_bytes(), line].concat();
-            let rest = shown[blank + 1..].strip_prefix(expected.as_slice());
-            prop_assert!(rest.is_some(), "{} in {}", expected.escape_ascii(), shown.escape_ascii());
-            shown = rest.unwrap();
+            let rest = written[blank + 1..].strip_prefix(expected.as_slice());
+            prop_assert!(rest.is_some(), "{} in {}", expected.escape_ascii(), written.escape_ascii());
+            written = rest.unwrap();
         }
-        prop_assert!(shown.is_empty());
+        prop_assert!(written.is_empty());
     }
 }
 
 proptest! {
-    // Each is of up to 900 KB, through a pattern that is not optimized.
+    // Each case is up to 900 KB, and regular expressions are slow without optimization.
     #![proptest_config(ProptestConfig::with_cases(6))]
 
     #[test]
-    fn long_lines_in_colour_lose_nothing(
+    fn long_coloured_lines_lose_nothing(
         lengths in vec(0usize..300_000, 1..4),
         cuts in vec(any::<prop::sample::Index>(), 0..12),
-        room in 65_536usize..70_000,
+        out_len in 65_536usize..70_000,
         capacity in 65_536usize..70_000,
     ) {
         let lines: Vec<_> = lengths.iter().map(|length| "-x水".repeat(length / 5) + "\r\n").collect();
         let text = lines.concat();
-        let paint = Paint::new().rule(r"x|\r$=red".as_ref()).unwrap();
-        let lines = Lines::new(Plain).paint(Some(paint));
-        let mut driver = Driver::new(lines, capacity, room);
+        let highlighter = Highlighter::new().rule(r"x|\r$=red".as_ref()).unwrap();
+        let lines = Lines::new(Plain).highlighter(Some(highlighter));
+        let mut driver = Driver::new(lines, capacity, out_len);
         for read in split(text.as_bytes(), &cuts) {
             driver.read(&read);
         }
-        let shown = String::from_utf8(driver.finish()).unwrap();
-        prop_assert!(shown == text.replace('x', "\x1b[31mx\x1b[0m"));
+        let written = String::from_utf8(driver.finish()).unwrap();
+        prop_assert!(written == text.replace('x', "\x1b[31mx\x1b[0m"));
     }
 }
