@@ -1,4 +1,4 @@
-//! What goes wrong on the way, said when it happens.
+//! [`ErrorPolicy`]: reports failures, and decides whether the copy continues.
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,87 +8,90 @@ use anyhow::anyhow;
 use rustix::io::Errno;
 use zcopy::OnSinkError;
 
-use super::Mode;
+use super::mode::Mode;
 use super::output::STANDARD_OUTPUT;
 use crate::exit;
 use crate::quote::quoted;
 
-/// All is to end at once: an output has failed, and the mode wants it so.
-pub(super) struct Abandoned;
+/// An output has failed, and the mode ends the program then.
+pub(super) struct Abort;
 
-/// What has been complained about.
-pub(super) struct Troubles {
+/// Reports failures by the mode of `--output-error`.
+pub(super) struct ErrorPolicy {
     mode: Mode,
-    any: AtomicBool,
-    /// Whether standard output is going to refuse the first byte that comes.
-    stdout_is_mute: AtomicBool,
+    has_reported: AtomicBool,
+    /// Whether standard output is closed and the first byte of input will be reported as lost.
+    stdout_is_closed: AtomicBool,
 }
 
-impl Troubles {
+impl ErrorPolicy {
     pub(super) fn new(mode: Mode) -> Self {
         Self {
             mode,
-            any: AtomicBool::new(false),
-            stdout_is_mute: AtomicBool::new(false),
+            has_reported: AtomicBool::new(false),
+            stdout_is_closed: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn any(&self) -> bool {
-        self.any.load(Ordering::Relaxed)
+    /// Returns whether a failure has been reported.
+    pub(super) fn has_reported(&self) -> bool {
+        self.has_reported.load(Ordering::Relaxed)
     }
 
-    /// Complains, and all goes on.
-    pub(super) fn complain(&self, error: &anyhow::Error) {
-        self.any.store(true, Ordering::Relaxed);
+    /// Reports a failure that does not end the program.
+    pub(super) fn report(&self, error: &anyhow::Error) {
+        self.has_reported.store(true, Ordering::Relaxed);
         exit::complain(error);
     }
 
-    /// Has standard output complained about as soon as there is something to write, and not before: who
-    /// has nothing to write never learns that it is closed.
-    pub(super) fn expect_of_stdout(&self) {
-        self.stdout_is_mute.store(true, Ordering::Relaxed);
+    /// Defers the report of a closed standard output until there is a byte to write, as GNU tee learns
+    /// it from its first write(2).
+    pub(super) fn report_closed_stdout_later(&self) {
+        self.stdout_is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it matters when the first byte comes.
-    pub(super) fn expects_bytes(&self) -> bool {
-        self.stdout_is_mute.load(Ordering::Relaxed)
+    /// Returns whether [`note_input`](Self::note_input) has something to report.
+    pub(super) fn waits_for_input(&self) -> bool {
+        self.stdout_is_closed.load(Ordering::Relaxed)
     }
 
-    /// There is something to write.
-    pub(super) fn bytes_have_come(&self) {
-        if self.stdout_is_mute.swap(false, Ordering::Relaxed) {
+    /// Reports a closed standard output, because there is a byte to write.
+    pub(super) fn note_input(&self) {
+        if self.stdout_is_closed.swap(false, Ordering::Relaxed) {
             let cause = io::Error::from(Errno::BADF);
-            self.complain(&anyhow!(cause).context(quoted(STANDARD_OUTPUT.as_ref())));
+            self.report(&anyhow!(cause).context(quoted(STANDARD_OUTPUT.as_ref())));
         }
     }
 
-    /// An output has failed, or could not be opened: whether the others go on.
-    pub(super) fn of_output(&self, name: &OsStr, cause: io::Error) -> OnSinkError {
-        if !self.mode.diagnoses(&cause) {
+    /// Decides what the library does after an output has failed. Reports the failure if the mode says
+    /// so.
+    pub(super) fn on_sink_error(&self, name: &OsStr, cause: io::Error) -> OnSinkError {
+        if !self.mode.reports(&cause) {
             return OnSinkError::Detach;
         }
-        // Only a reader that has gone is found out before.
-        self.bytes_have_come();
-        self.complain(&anyhow!(cause).context(quoted(name)));
-        match self.ends_all() {
-            Err(Abandoned) => OnSinkError::Stop,
+        // Every other failure than a closed reader follows a write, and so a byte of input.
+        self.note_input();
+        self.report(&anyhow!(cause).context(quoted(name)));
+        match self.after_error() {
+            Err(Abort) => OnSinkError::Stop,
             Ok(()) => OnSinkError::Detach,
         }
     }
 
-    /// What a failure of an output means that has been complained about.
-    pub(super) fn ends_all(&self) -> Result<(), Abandoned> {
+    /// Returns whether the program continues after the failure of an output that was reported.
+    pub(super) fn after_error(&self) -> Result<(), Abort> {
         if self.mode.exits() {
-            Err(Abandoned)
+            Err(Abort)
         } else {
             Ok(())
         }
     }
 
-    /// The same, where it is not the library that asks.
-    pub(super) fn lose(&self, name: &OsStr, cause: io::Error) -> Result<(), Abandoned> {
-        match self.of_output(name, cause) {
-            OnSinkError::Stop => Err(Abandoned),
+    /// Reports an output that failed outside of a transfer, and decides whether the program
+    /// continues.
+    pub(super) fn output_failed(&self, name: &OsStr, cause: io::Error) -> Result<(), Abort> {
+        match self.on_sink_error(name, cause) {
+            OnSinkError::Stop => Err(Abort),
             _ => Ok(()),
         }
     }

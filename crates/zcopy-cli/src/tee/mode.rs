@@ -1,4 +1,4 @@
-//! What becomes of an output that fails: `--output-error`.
+//! [`Mode`]: what to do when an output fails (`--output-error`).
 
 use std::io;
 
@@ -6,19 +6,20 @@ use rustix::io::Errno;
 
 use crate::choice::Choice;
 
-/// What an output's failure does.
+/// What to do when an output fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// It is diagnosed, and the others go on; but `SIGPIPE` is let happen, which ends all.
+    /// Report it and continue with the other outputs. `SIGPIPE` keeps its action, which ends the
+    /// program.
     #[default]
     Traditional,
-    /// It is diagnosed, and the others go on.
+    /// Report it and continue with the other outputs.
     Warn,
-    /// The same, but a reader that has gone is nothing to talk about.
+    /// As `Warn`, but do not report a pipe whose reader has closed.
     WarnNopipe,
-    /// It is diagnosed, and ends all.
+    /// Report it and exit.
     Exit,
-    /// The same, but a reader that has gone is nothing to talk about, and the others go on.
+    /// As `Exit`, but continue without a report if the reader of a pipe has closed.
     ExitNopipe,
 }
 
@@ -32,19 +33,19 @@ impl Choice for Mode {
 }
 
 impl Mode {
-    /// Whether this failure is diagnosed. What is not does not count.
-    pub(super) fn diagnoses(self, cause: &io::Error) -> bool {
+    /// Returns whether this failure is reported, and so makes the exit status 1.
+    pub(super) fn reports(self, cause: &io::Error) -> bool {
         let is_broken_pipe = cause.raw_os_error() == Some(Errno::PIPE.raw_os_error());
         !is_broken_pipe || matches!(self, Mode::Warn | Mode::Exit)
     }
 
-    /// Whether a failure that is diagnosed ends all.
+    /// Returns whether a reported failure ends the program.
     pub(super) fn exits(self) -> bool {
         matches!(self, Mode::Exit | Mode::ExitNopipe)
     }
 
-    /// Whether an output ends as soon as its reader has gone, so that all ends with the last of them,
-    /// though the input has nothing to say.
+    /// Returns whether an output ends as soon as its reader closes. Then the program ends with the last
+    /// reader, even while the input is idle.
     pub(super) fn watches_readers(self) -> bool {
         matches!(self, Mode::WarnNopipe | Mode::ExitNopipe)
     }

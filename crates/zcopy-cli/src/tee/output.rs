@@ -1,4 +1,4 @@
-//! What is written to: standard output, and files.
+//! [`Output`]: standard output, or a file.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,13 +9,13 @@ use rustix::io::Errno;
 
 use crate::sys;
 
-/// What standard output is called in messages.
+/// The name of standard output in messages.
 pub(super) const STANDARD_OUTPUT: &str = "standard output";
 
-/// One output.
+/// Standard output, or a file.
 pub(super) struct Output {
     pub(super) name: OsString,
-    /// None is standard output, which the process does not own.
+    /// `None` for standard output.
     file: Option<OwnedFd>,
 }
 
@@ -27,7 +27,7 @@ impl Output {
         }
     }
 
-    /// Opens a file to be written anew or appended to, and makes it if it is not there.
+    /// Opens a file to truncate it or append to it. Creates it if it does not exist.
     pub(super) fn open(name: &OsStr, append: bool) -> io::Result<Self> {
         let start = if append {
             OFlags::APPEND
@@ -36,9 +36,9 @@ impl Output {
         };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::CLOEXEC | start;
         let opened = rustix::fs::open(name, flags, Mode::from_raw_mode(0o666))?;
-        let file = apart_from_the_standard_ones(opened)?;
+        let file = above_standard_fds(opened)?;
         if append {
-            append_to_files_alone(&file)?;
+            clear_append_unless_file(&file)?;
         }
         Ok(Self {
             name: name.to_owned(),
@@ -46,15 +46,16 @@ impl Output {
         })
     }
 
-    /// Whether it is open, and for writing. Files are. If its flags cannot be read, the first write tells.
-    pub(super) fn takes_writes(&self) -> bool {
+    /// Returns whether the descriptor is open for writing. If its flags cannot be read, the first write
+    /// reports the error.
+    pub(super) fn is_writable(&self) -> bool {
         match rustix::fs::fcntl_getfl(self) {
             Ok(flags) => flags & OFlags::ACCMODE != OFlags::RDONLY && !flags.contains(OFlags::PATH),
             Err(errno) => errno != Errno::BADF,
         }
     }
 
-    /// Closes a file; standard output stays.
+    /// Closes a file, and not standard output.
     pub(super) fn close(self) -> io::Result<()> {
         self.file.map_or(Ok(()), sys::close_file)
     }
@@ -69,9 +70,9 @@ impl AsFd for Output {
     }
 }
 
-/// Where a standard descriptor is closed a file would come to stand in its place, and be read as
-/// standard input or written to as standard output.
-fn apart_from_the_standard_ones(file: OwnedFd) -> io::Result<OwnedFd> {
+/// Moves a descriptor that has the number of a closed standard descriptor. Otherwise the file would be
+/// read as standard input or written as standard output.
+fn above_standard_fds(file: OwnedFd) -> io::Result<OwnedFd> {
     const FIRST_OTHER: i32 = 3;
     if file.as_raw_fd() >= FIRST_OTHER {
         return Ok(file);
@@ -79,18 +80,16 @@ fn apart_from_the_standard_ones(file: OwnedFd) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(&file, FIRST_OTHER)?)
 }
 
-/// Takes the append mode off what has no end to append to: it means nothing there, but the kernel
-/// offers no splice where it is on.
+/// Clears `O_APPEND` of a pipe or character device, where it has no effect but makes splice(2) fail
+/// with `EINVAL`.
 ///
-/// A pipe or character device gets what is written in the order of the writes either way. The mode is
-/// that of this opening alone, and it is a file already when it is asked what it is, so that no one
-/// can put another in its place in between.
-fn append_to_files_alone(file: &OwnedFd) -> io::Result<()> {
+/// The flag belongs to this open file description, so nobody else loses it.
+fn clear_append_unless_file(file: &OwnedFd) -> io::Result<()> {
     let status = rustix::fs::fstat(file)?;
     let kind = FileType::from_raw_mode(status.st_mode);
     if matches!(kind, FileType::Fifo | FileType::CharacterDevice) {
         let flags = rustix::fs::fcntl_getfl(file)?;
-        // If it stays on, it costs speed alone.
+        // A failure costs only speed.
         let _ = rustix::fs::fcntl_setfl(file, flags - OFlags::APPEND);
     }
     Ok(())

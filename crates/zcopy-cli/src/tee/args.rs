@@ -1,0 +1,106 @@
+//! The command line of `zc-tee`.
+
+use std::ffi::OsString;
+
+use clap::ValueHint;
+
+use super::mode::Mode;
+use crate::args::Common;
+use crate::choice::{self, Choice};
+
+/// The command line of `zc-tee`.
+#[derive(Debug, clap::Parser)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each switch")]
+#[command(
+    name = "zc-tee",
+    version,
+    about = "Copy standard input to each FILE, and also to standard output, by the best route the \
+             kernel offers.",
+    after_help = "MODE says what a write error does:\n  \
+                  warn         diagnose it, and go on with the other outputs\n  \
+                  warn-nopipe  the same, but say nothing of pipes whose reader has gone\n  \
+                  exit         diagnose it, and exit\n  \
+                  exit-nopipe  the same, but go on without pipes whose reader has gone\n\
+                  With -p it is warn-nopipe. The nopipe modes end when the last reader has gone, \
+                  without waiting for more input. Without either option errors are diagnosed, and \
+                  SIGPIPE ends it all."
+)]
+pub struct Args {
+    /// Files to write; - is a file of that name
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) files: Vec<OsString>,
+
+    /// Append to the files instead of writing them anew
+    #[arg(short, long)]
+    pub(super) append: bool,
+
+    /// Ignore interrupts
+    #[arg(short, long)]
+    pub(super) ignore_interrupts: bool,
+
+    /// Go on when a pipe's reader goes away, until there is none left
+    #[arg(short = 'p', overrides_with = "output_error")]
+    outlives_readers: bool,
+
+    /// What a write error does; see below [default: warn-nopipe]
+    #[arg(
+        long,
+        value_name = "MODE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "warn-nopipe",
+        hide_possible_values = true,
+        value_parser = choice::parser::<Mode>(),
+        overrides_with = "outlives_readers"
+    )]
+    output_error: Option<Mode>,
+
+    /// Keep or drop what the files leave in the page cache [default: drop]
+    #[arg(
+        short,
+        long,
+        value_name = "WHAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "drop",
+        hide_possible_values = true,
+        value_parser = choice::parser::<Pages>()
+    )]
+    pub(super) cache: Option<Pages>,
+
+    /// Copy instead of sharing a file's pages, so that later writes cannot change data already sent
+    #[arg(long)]
+    pub(super) stable: bool,
+
+    // Without a long name, so that `--ver` stays short for `--version`.
+    /// Say at the end how many bytes went to each output, and by which route
+    #[arg(short)]
+    pub(super) verbose: bool,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+/// What to do with the pages of the outputs in the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Keep them.
+    Keep,
+    /// Drop them when they are written back.
+    Drop,
+}
+
+impl Choice for Pages {
+    const WORDS: &'static [(&'static str, Self)] = &[("keep", Pages::Keep), ("drop", Pages::Drop)];
+}
+
+impl Args {
+    /// Returns the mode that the options select.
+    pub(super) fn mode(&self) -> Mode {
+        match self.output_error {
+            Some(mode) => mode,
+            None if self.outlives_readers => Mode::WarnNopipe,
+            None => Mode::default(),
+        }
+    }
+}

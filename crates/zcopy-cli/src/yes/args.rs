@@ -1,0 +1,22 @@
+//! The command line of `zc-yes`.
+
+use std::ffi::OsString;
+
+use crate::args::Common;
+
+/// The command line of `zc-yes`.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "zc-yes",
+    version,
+    about = "Repeat a line until killed, by the best route the kernel offers.\n\n\
+             The line is all STRINGs with blanks between them, or 'y'."
+)]
+pub struct Args {
+    /// What to repeat
+    #[arg(value_name = "STRING")]
+    pub(super) strings: Vec<OsString>,
+
+    #[command(flatten)]
+    pub(super) common: Common,
+}
