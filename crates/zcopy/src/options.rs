@@ -344,12 +344,14 @@ impl Default for Options {
 impl Options {
     /// Returns whether calls may sleep. They may not if the transfer has to do something else
     /// meanwhile: to call an observer, to look for a closed reader, to end in time, or to return to
-    /// the caller.
+    /// the caller. Nor may they with a rate limit, because a call that sleeps would keep tokens that
+    /// other transfers could use.
     pub(crate) fn blocking(&self) -> Blocking {
         let has_time_limit = self.idle_timeout.is_some() || self.deadline.is_some();
         let must_return = self.tick.is_some()
             || self.watch_readers
             || has_time_limit
+            || self.rate_limit.is_some()
             || self.stoppable
             || self.stepped;
         if must_return {

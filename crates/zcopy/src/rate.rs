@@ -20,16 +20,20 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 /// server, for many small files that are to move at the rate of one large one, or for a rate that
 /// changes. For a fixed rate of a single transfer, pass a number to [`Transfer::rate_limit`].
 ///
-/// The time between transfers counts. After a pause of any length the transfers move at most the
-/// bytes of a tenth of a second at once. A transfer that waits for its source or sink keeps its
-/// part of such a burst, and may move it later, so that two bursts can meet; over a longer time the
-/// rate is exact.
+/// The time between transfers counts. After a pause of any length all transfers together move at
+/// most the bytes of a tenth of a second at once. Bytes count when they leave their source. So those
+/// that wait in transfers with full sinks may come on top of that: one more such burst, or 1 KiB for
+/// each of these transfers if that is more. The same holds for a transfer [from a
+/// reader](crate::Transfer::from_reader) that sleeps in its `read`. A message, a record or a datagram moves whole and may
+/// exceed the rate by itself; the next bytes wait for that much longer. Over a longer time the rate
+/// is exact.
 ///
 /// Transfers that the limit delays take turns, in the order in which they asked. So each gets the
 /// same part of the rate, unless its source, its sink or its caller is slower. A turn is at most
 /// the bytes of a fiftieth of a second; with many transfers, it is an equal part of the bytes of a
-/// tenth of a second, but not less than 1 KiB. A transfer that does not come back for its turn (a
-/// [`Session`] whose caller takes no step) delays no other.
+/// tenth of a second, but not less than 1 KiB. A transfer whose message is longer than its turn
+/// lets the others have its next turns. One that does not come back for its turn (a [`Session`]
+/// whose caller takes no step) delays no other.
 ///
 /// A limiter counts either bytes ([`Transfer::rate_limit`]) or records
 /// ([`Transfer::record_rate_limit`]): use two for both.
@@ -156,7 +160,7 @@ impl RateLimiter {
     #[cfg(test)]
     pub(crate) fn spent_in_all(&self) -> u64 {
         self.with(|bucket| {
-            assert_eq!((bucket.n_accounts, bucket.tokens.reserved()), (0, 0));
+            assert_eq!((bucket.n_accounts, bucket.tokens.n_held()), (0, 0));
             bucket.spent
         })
     }

@@ -161,6 +161,10 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         // Nothing is in flight between two rounds.
         let allowed = match self.context.pacer.take(&self.context.kernel, wanted, 0) {
             Ok(allowed) => allowed,
+            Err(time) if self.context.options.watch_readers => {
+                let time = time.min(wait::RECHECK_INTERVAL);
+                return Ok(Some(Flow::Wait(Wait::Time(time))));
+            }
             Err(time) => return Ok(Some(Flow::Wait(Wait::Time(time)))),
         };
         self.round_limit = self.backlog.head_position + allowed;

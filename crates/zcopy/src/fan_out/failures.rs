@@ -88,7 +88,8 @@ impl<'a, Source> FanOut<'a, Source> {
     /// Readers of datagram sockets are not watched: such a socket does not poll as broken. A TCP
     /// socket whose peer has closed does not count as failed until the peer answers with a
     /// reset. Nor does a socket whose error queue holds unread completions of `MSG_ZEROCOPY`,
-    /// although it polls as if it were broken; such a socket is checked ten times per second.
+    /// although it polls as if it were broken; such a socket is checked ten times per second. While
+    /// the fan-out waits for its [rate](Self::rate_limit), all are.
     ///
     /// # Examples
     ///

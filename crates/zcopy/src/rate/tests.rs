@@ -192,6 +192,111 @@ fn a_transfer_that_wants_little_gets_it_beside_greedy_ones() {
     assert!(polite >= 100 * 10_000 / 200, "{polite}");
 }
 
+/// Moves one message of 8 KiB whole, however little is allowed.
+fn move_message(client: &mut Client) -> Duration {
+    const LEN: u64 = 8192;
+    match client.account.take(client.at, u64::MAX, 0) {
+        Ok(_) => {
+            client.account.spend(LEN);
+            client.account.give_back(0);
+            client.moved += LEN;
+            Duration::ZERO
+        }
+        Err(wait) => wait,
+    }
+}
+
+#[test]
+fn whole_messages_exceed_the_rate_by_one_message_and_take_no_more_than_streams() {
+    // The message is longer than an equal part of a burst.
+    for n in [20, 100, 500] {
+        let rate_limiter = RateLimiter::new(RATE);
+        let mut clients = clients(&rate_limiter, n);
+        let seconds = 20;
+        let (mut moved_in_all, mut most_ahead) = (0, 0);
+        simulate(&mut clients, Duration::from_secs(seconds), |index, it| {
+            let moved = it.moved;
+            let wait = if index % 2 == 0 {
+                move_message(it)
+            } else {
+                move_all(it, u64::MAX, Duration::ZERO)
+            };
+            moved_in_all += it.moved - moved;
+            let earned = earned_in(it.at, RATE);
+            most_ahead = most_ahead.max(moved_in_all.saturating_sub(earned));
+            wait
+        });
+        assert!(most_ahead <= 8192, "{n}: {most_ahead}");
+        assert!(
+            moved_in_all >= RATE * seconds * 49 / 50,
+            "{n}: {moved_in_all}"
+        );
+        let moved = || clients.iter().map(|client| client.moved);
+        let (least, most) = (moved().min().unwrap(), moved().max().unwrap());
+        assert!(most - least <= most / 10 + 20_000, "{n}: {least} to {most}");
+    }
+}
+
+#[test]
+fn transfers_that_ask_once_and_end_do_not_starve_one_that_stays() {
+    for micros in [100, 1000, 10_000] {
+        let rate_limiter = RateLimiter::new(RATE);
+        let mut clients = clients(&rate_limiter, 2);
+        simulate(&mut clients, Duration::from_secs(3), |index, it| {
+            if index == 0 {
+                return move_all(it, u64::MAX, Duration::ZERO);
+            }
+            let wait = Duration::from_micros(micros);
+            it.account = Account::open(rate_limiter.clone(), it.at);
+            let _ = move_all(it, u64::MAX, wait);
+            wait
+        });
+        let (stays, end) = (clients[0].moved, clients[1].moved);
+        assert!(
+            stays + end >= 3 * RATE * 49 / 50,
+            "{micros}: {stays} and {end}"
+        );
+        assert!(stays >= 3 * RATE / 3, "{micros}: {stays} and {end}");
+    }
+}
+
+/// The callers of a thousand sessions take no step for some seconds.
+#[test]
+fn turns_that_were_missed_are_no_more_than_one_burst() {
+    let rate_limiter = RateLimiter::new(RATE);
+    let mut clients = clients(&rate_limiter, 1000);
+    for client in &mut clients {
+        assert!(client.account.take(Duration::ZERO, u64::MAX, 0).is_err());
+    }
+    let mut moved = 0;
+    for client in &mut clients {
+        client.at = Duration::from_secs(5);
+        move_all(client, u64::MAX, Duration::ZERO);
+        moved += client.moved;
+    }
+    assert_eq!(moved / 1024, 100_000 / 1024);
+}
+
+/// Sinks accept nothing, one after the other.
+#[test]
+fn bytes_in_flight_at_stalled_sinks_add_up_to_little_more_than_a_burst() {
+    let rate_limiter = RateLimiter::new(RATE);
+    let mut clients = clients(&rate_limiter, 10);
+    let mut n_in_flight = 0;
+    for (client, seconds) in clients.iter_mut().zip(1..) {
+        let now = Duration::from_secs(seconds);
+        n_in_flight += client.account.take(now, u64::MAX, 0).unwrap_or(0);
+    }
+    assert!(n_in_flight <= 100_000 + 10 * 1024, "{n_in_flight}");
+    // They do not keep others from moving.
+    let mut other = self::clients(&rate_limiter, 1);
+    simulate(&mut other, Duration::from_secs(20), |_, it| {
+        it.at += Duration::from_secs(11);
+        move_all(it, u64::MAX, Duration::ZERO)
+    });
+    assert!(other[0].moved >= 9 * RATE, "{}", other[0].moved);
+}
+
 fn earned_in(time: Duration, rate: u64) -> u64 {
     u64::try_from(time.as_nanos() * u128::from(rate) / 1_000_000_000).unwrap()
 }

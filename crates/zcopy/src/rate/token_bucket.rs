@@ -2,13 +2,18 @@
 //!
 //! A transfer takes tokens before its step and pays with them for the units (bytes or records) that
 //! its sink accepts; what is left after the step goes back. So two transfers never move by the same
-//! tokens. A transfer that is refused while others use the bucket gets a reservation: the bucket
-//! takes the tokens in advance, and they are due when it has earned them. So no transfer starves,
-//! and one that never returns for its tokens delays no other. A transfer that leaves cancels its
-//! reservation: the tokens go back when they are due, to the reservations behind it.
+//! tokens, and together they never move more than the bucket has earned and one burst.
+//!
+//! A transfer that is refused gets a reservation behind those of all others. It is due when the
+//! bucket has earned the tokens of all reservations up to it. So no transfer starves. A due
+//! reservation is a turn, not a stock: its owner still takes its tokens from the bucket. So owners
+//! that do not come back delay no other, and have no more than one burst together when they do.
+//! Those who cancel a reservation make the ones behind it due earlier, and none in front of it.
+//!
+//! Units beyond the tokens (a message moves whole) delay every reservation. Their transfer passes
+//! its next turns on to those who wait, until it has had no more units than they.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::users::{LastUse, Users};
@@ -18,19 +23,19 @@ use super::users::{LastUse, Users};
 pub(crate) struct TokenBucket {
     rate: u64,
     /// How many billionths of a unit may be taken now. Billionths lose nothing to rounding at low
-    /// rates. Negative while tokens are reserved, and after more was spent than taken.
+    /// rates. Negative after more was spent than taken.
     tokens: i128,
     /// The latest time that the bucket knows.
     last: Duration,
-    /// All billionths that the bucket has earned or got back, including those beyond a burst. A
-    /// reservation is due when this number reaches [`Reservation::due`].
+    /// The billionths that the bucket has earned or got back, including those beyond a burst, less
+    /// those that were spent without having been taken. Reservations are due by this number.
     earned: i128,
-    /// The billionths of all reservations that are not cancelled.
-    reserved: i128,
-    /// The reservations that were cancelled before they were due, as (due, tokens).
-    cancelled: BinaryHeap<Reverse<(i128, u64)>>,
-    /// How many transfers have tokens between two calls. One that sleeps in a call has some.
-    n_holding: u64,
+    /// When the last reservation is due.
+    line_end: i128,
+    /// The tokens of the reservations that were cancelled before they were due, by that number.
+    cancelled: BTreeMap<i128, u64>,
+    /// The tokens of all transfers.
+    n_held: u64,
     /// How often the bucket has discarded all reservations.
     generation: u64,
     users: Users,
@@ -43,9 +48,10 @@ pub(crate) struct Held {
     /// accepted.
     tokens: u64,
     reservation: Option<Reservation>,
+    /// The units that the transfer has moved beyond its tokens, and for which it has passed no
+    /// turn on.
+    debt: u64,
     last_use: LastUse,
-    /// Whether the bucket counts the transfer as one that has tokens.
-    is_counted: bool,
 }
 
 impl Held {
@@ -55,11 +61,11 @@ impl Held {
     }
 }
 
-/// Tokens that a transfer has taken in advance.
+/// A turn to take tokens.
 #[derive(Clone, Copy, Debug)]
 struct Reservation {
     tokens: u64,
-    /// The tokens are the transfer's own when [`TokenBucket::earned`] has reached this.
+    /// The reservation is due when [`TokenBucket::earned`] has reached this.
     due: i128,
     generation: u64,
 }
@@ -78,9 +84,9 @@ impl TokenBucket {
             tokens: 0,
             last: now,
             earned: 0,
-            reserved: 0,
-            cancelled: BinaryHeap::new(),
-            n_holding: 0,
+            line_end: 0,
+            cancelled: BTreeMap::new(),
+            n_held: 0,
             generation: 0,
             users: Users::default(),
         }
@@ -96,11 +102,9 @@ impl TokenBucket {
         let rate = rate.max(1);
         if rate < self.rate {
             // The reservations are for the old rate. The transfers get new ones.
-            let cancelled = self.cancelled.drain().map(|Reverse((_, tokens))| tokens);
-            let cancelled: i128 = cancelled.map(billionths).sum();
-            self.tokens = self.tokens.saturating_add(self.reserved + cancelled);
-            self.reserved = 0;
             self.generation += 1;
+            self.cancelled.clear();
+            self.line_end = self.earned.saturating_sub(self.tokens.max(0));
             if self.tokens < 0 {
                 let scaled = self.tokens.checked_mul(i128::from(rate));
                 self.tokens = scaled.map_or(0, |scaled| scaled / i128::from(self.rate));
@@ -123,7 +127,7 @@ impl TokenBucket {
     ///
     /// # Errors
     ///
-    /// Returns how long to wait until that many can be taken.
+    /// Returns how long to wait until the transfer's turn.
     pub(crate) fn take(
         &mut self,
         held: &mut Held,
@@ -134,106 +138,146 @@ impl TokenBucket {
     ) -> Result<u64, Duration> {
         self.fill(now);
         // Of transfers that follow each other only one has an account at a time.
-        let n_asking = self.users.note_use(&mut held.last_use, now);
-        let n_holding = self.n_holding + u64::from(!held.is_counted);
-        let n_users = n_asking.max(n_holding).min(n_holders);
+        let n_users = self.users.note_use(&mut held.last_use, now).min(n_holders);
         let in_flight = in_flight.min(held.tokens);
-        if let Some(reservation) = self.valid_reservation(held) {
-            if self.earned < reservation.due {
-                return Err(self.time_to_earn(reservation.due.saturating_sub(self.earned)));
-            }
-            self.reserved -= billionths(reservation.tokens);
-            held.tokens += reservation.tokens;
+        let share = self.share(n_users, held.tokens);
+        let quantum = self.quantum().min(share).min(wanted);
+        if held.tokens == in_flight {
+            self.take_turn(held)?;
+        }
+        let free = held.tokens - in_flight;
+        let unreserved = self.unreserved();
+        if free == 0 && unreserved < billionths(quantum) {
+            return Err(self.reserve(held, quantum));
+        }
+        let whole = u64::try_from(unreserved.max(0) / BILLION).unwrap_or(u64::MAX);
+        let taken = free.saturating_add(whole).min(share.max(free)).min(wanted);
+        self.take_unreserved(held, taken.saturating_sub(free));
+        self.give_back(held, in_flight + taken);
+        Ok(taken)
+    }
+
+    /// Takes the tokens of the transfer's reservation, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// Returns how long to wait until it is due.
+    fn take_turn(&mut self, held: &mut Held) -> Result<(), Duration> {
+        let is_valid = |it: &Reservation| it.generation == self.generation;
+        let Some(reservation) = held.reservation.filter(is_valid) else {
+            held.reservation = None;
+            return Ok(());
+        };
+        if self.earned < reservation.due {
+            return Err(self.time_to_earn(reservation.due.saturating_sub(self.earned)));
         }
         held.reservation = None;
-        let free = held.tokens - in_flight;
-        self.bound(free);
-        let share = self.share(n_users);
-        let quantum = self.quantum().min(share).min(wanted);
-        // The tokens that it has are its own, although others have reservations.
-        let has_turn = n_holders > 1 && free > 0;
-        let in_bucket = if has_turn {
-            self.tokens.max(0)
+        if self.tokens < billionths(reservation.tokens) {
+            // It has been due for longer than the bucket saves tokens.
+            return Ok(());
+        }
+        let mut passed_on = 0;
+        if self.line_end > reservation.due {
+            passed_on = held.debt.min(reservation.tokens);
+            held.debt -= passed_on;
         } else {
-            self.tokens
-        };
-        let available = billionths(free).saturating_add(in_bucket);
-        if has_turn || available >= billionths(quantum) {
-            let whole = u64::try_from(available / BILLION).unwrap_or(u64::MAX);
-            let taken = whole.min(share.max(free)).min(wanted);
-            self.tokens += billionths(free) - billionths(taken);
-            held.tokens = in_flight + taken;
-            self.count_holding(held);
-            return Ok(taken);
+            // Nobody waits behind it.
+            held.debt = 0;
         }
-        let missing = billionths(quantum) - available;
-        let wait = self.time_to_earn(missing);
-        if n_holders > 1 {
-            self.tokens -= billionths(quantum);
-            self.reserved += billionths(quantum);
-            held.reservation = Some(Reservation {
-                tokens: quantum,
-                due: self.earned.saturating_add(missing),
-                generation: self.generation,
-            });
+        self.earned = self.earned.saturating_add(billionths(passed_on));
+        let taken = reservation.tokens - passed_on;
+        self.tokens -= billionths(taken);
+        self.n_held += taken;
+        held.tokens += taken;
+        Ok(())
+    }
+
+    /// Takes tokens that nobody has reserved.
+    fn take_unreserved(&mut self, held: &mut Held, n: u64) {
+        if n > 0 {
+            let start = self.line_start();
+            self.line_end = start.saturating_add(billionths(n));
+            self.tokens -= billionths(n);
+            self.n_held += n;
+            held.tokens += n;
+            held.debt = 0;
         }
-        Err(wait)
+    }
+
+    /// Reserves tokens behind all other reservations. Returns the time until they are due.
+    fn reserve(&mut self, held: &mut Held, tokens: u64) -> Duration {
+        let due = self.line_start().saturating_add(billionths(tokens));
+        self.line_end = due;
+        held.reservation = Some(Reservation {
+            tokens,
+            due,
+            generation: self.generation,
+        });
+        self.time_to_earn(due.saturating_sub(self.earned))
+    }
+
+    /// Returns when a reservation of no tokens would be due.
+    fn line_start(&self) -> i128 {
+        self.line_end.max(self.earned.saturating_sub(self.tokens))
+    }
+
+    /// Returns the billionths that nobody has reserved. Negative if the next reservation waits.
+    fn unreserved(&self) -> i128 {
+        self.tokens.min(self.earned.saturating_sub(self.line_end))
     }
 
     /// Pays for `n` units that the sink has accepted. More than were taken (a message moves whole)
     /// become a debt that delays later units.
     pub(crate) fn spend(&mut self, held: &mut Held, n: u64) {
-        self.bound(held.tokens);
         let paid = held.tokens.min(n);
         held.tokens -= paid;
-        self.count_holding(held);
-        self.tokens = self.tokens.saturating_sub(billionths(n - paid));
+        self.n_held -= paid;
+        let excess = n - paid;
+        held.debt = held.debt.saturating_add(excess);
+        self.tokens = self.tokens.saturating_sub(billionths(excess));
+        self.earned = self.earned.saturating_sub(billionths(excess));
     }
 
     /// Gives back all tokens but those of `in_flight` units.
     pub(crate) fn give_back(&mut self, held: &mut Held, in_flight: u64) {
-        let rest = billionths(held.tokens.saturating_sub(in_flight));
-        held.tokens = held.tokens.min(in_flight);
-        self.count_holding(held);
-        self.earned = self.earned.saturating_add(rest);
-        self.tokens = self.tokens.saturating_add(rest);
-        self.bound(0);
+        let rest = held.tokens.saturating_sub(in_flight);
+        held.tokens -= rest;
+        self.n_held -= rest;
+        self.earned = self.earned.saturating_add(billionths(rest));
+        self.tokens = self.tokens.saturating_add(billionths(rest));
+        self.bound();
     }
 
     /// Gives back all tokens, and cancels the reservation.
     pub(crate) fn give_back_all(&mut self, held: &mut Held) {
-        if let Some(reservation) = self.valid_reservation(held) {
-            self.reserved -= billionths(reservation.tokens);
-            self.cancelled
-                .push(Reverse((reservation.due, reservation.tokens)));
+        let is_valid = |it: &Reservation| it.generation == self.generation && it.tokens > 0;
+        if let Some(reservation) = held.reservation.take().filter(is_valid) {
+            self.cancelled.insert(reservation.due, reservation.tokens);
+            self.shorten_line();
+            self.skip_cancelled();
         }
-        held.reservation = None;
         self.give_back(held, 0);
-        self.return_cancelled();
     }
 
-    /// Gives back the tokens of the cancelled reservations that are due. Each makes the
-    /// reservations behind it due earlier, and none in front of it.
-    fn return_cancelled(&mut self) {
-        while let Some(&Reverse((due, tokens))) = self.cancelled.peek()
+    /// Removes cancelled reservations from the end of the line.
+    fn shorten_line(&mut self) {
+        while let Some((&due, &tokens)) = self.cancelled.last_key_value()
+            && due == self.line_end
+        {
+            self.cancelled.pop_last();
+            self.line_end = due.saturating_sub(billionths(tokens));
+        }
+    }
+
+    /// Skips the cancelled reservations that are due. Each makes the reservations behind it due
+    /// earlier, and none in front of it.
+    fn skip_cancelled(&mut self) {
+        while let Some((&due, &tokens)) = self.cancelled.first_key_value()
             && due <= self.earned
         {
-            self.cancelled.pop();
+            self.cancelled.pop_first();
             self.earned = self.earned.saturating_add(billionths(tokens));
-            self.tokens = self.tokens.saturating_add(billionths(tokens));
         }
-        self.bound(0);
-    }
-
-    /// Counts whether a transfer has tokens.
-    fn count_holding(&mut self, held: &mut Held) {
-        let holds = held.tokens > 0;
-        match (holds, held.is_counted) {
-            (true, false) => self.n_holding += 1,
-            (false, true) => self.n_holding -= 1,
-            _ => {}
-        }
-        held.is_counted = holds;
     }
 
     /// Adds what has been earned until `now`. Threads may pass times in another order than they
@@ -244,28 +288,24 @@ impl TokenBucket {
             i128::try_from(since.saturating_mul(u128::from(self.rate))).unwrap_or(i128::MAX);
         self.last = self.last.max(now);
         self.earned = self.earned.saturating_add(earned);
-        let burst = billionths(self.burst());
-        self.tokens = self.tokens.saturating_add(earned).min(burst);
-        self.return_cancelled();
+        self.tokens = self.tokens.saturating_add(earned);
+        self.bound();
+        self.skip_cancelled();
     }
 
-    /// Discards tokens of the bucket that exceed a burst together with the `held` ones of a
-    /// transfer. The transfer may have taken these long ago and waited since; the bucket has earned
-    /// as many meanwhile, which would be a second burst.
-    fn bound(&mut self, held: u64) {
-        let room = self.burst().saturating_sub(held);
-        self.tokens = self.tokens.min(billionths(room));
+    /// Discards the tokens of the bucket that exceed a burst together with those of all transfers.
+    /// These may have been taken long ago; the bucket has earned as many meanwhile, which would be a
+    /// second burst. It keeps a quantum nevertheless, so that nobody waits for those who hold them.
+    fn bound(&mut self) {
+        let room = self.burst().saturating_sub(self.n_held);
+        let least = self.quantum().min(self.burst());
+        self.tokens = self.tokens.min(billionths(room.max(least)));
     }
 
-    /// Returns the billionths of all reservations.
+    /// Returns the tokens of all transfers.
     #[cfg(test)]
-    pub(super) fn reserved(&self) -> i128 {
-        self.reserved
-    }
-
-    fn valid_reservation(&self, held: &Held) -> Option<Reservation> {
-        let is_valid = |reservation: &Reservation| reservation.generation == self.generation;
-        held.reservation.filter(is_valid)
+    pub(super) fn n_held(&self) -> u64 {
+        self.n_held
     }
 
     fn time_to_earn(&self, billionths: i128) -> Duration {
@@ -284,10 +324,12 @@ impl TokenBucket {
         (self.rate / 50).clamp(1, 256 << 10)
     }
 
-    /// Returns the most units that one of `n_users` transfers may take at once.
-    fn share(&self, n_users: u64) -> u64 {
+    /// Returns the most units that one of `n_users` transfers may have at once, if it has `own`
+    /// already: an equal part of a burst, and no more than the others have left of it.
+    fn share(&self, n_users: u64, own: u64) -> u64 {
         let even = self.burst() / n_users.max(1);
-        even.max(self.quantum().min(MIN_SHARE))
+        let left = self.burst().saturating_sub(self.n_held - own);
+        even.min(left).max(self.quantum().min(MIN_SHARE))
     }
 }
 
@@ -559,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_that_has_tokens_counts_as_a_user() {
+    fn the_tokens_of_sleeping_transfers_leave_the_others_a_quantum() {
         let mut bucket = TokenBucket::new(1000, Duration::ZERO);
         let mut held: [Held; 3] = Default::default();
         // Each sleeps with what it has taken.
@@ -570,7 +612,7 @@ mod tests {
         };
         assert_eq!(
             (take(0, 10), take(1, 20), take(2, 30)),
-            (Ok(100), Ok(50), Ok(33))
+            (Ok(100), Ok(20), Ok(20))
         );
     }
 

@@ -96,7 +96,7 @@ pub(crate) struct Faults {
 impl ScenarioOptions {
     /// Returns whether a call may sleep.
     fn may_sleep(&self) -> bool {
-        self.tick.is_none() && !self.driver.is_session()
+        self.tick.is_none() && self.rate.is_none() && !self.driver.is_session()
     }
 }
 

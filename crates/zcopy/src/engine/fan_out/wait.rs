@@ -16,8 +16,8 @@ use crate::side::Side;
 use crate::sys::{Blocking, Errno, Kernel, PollFd, PollFlags};
 use crate::wait::{Awaited, Event, PollState, Readiness, Until, Wait};
 
-/// How often to look for a closed reader of a socket that cannot be polled continuously.
-const RECHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// How often to look for a closed reader while it cannot be polled continuously.
+pub(super) const RECHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What a fan-out waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

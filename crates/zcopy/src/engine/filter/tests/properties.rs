@@ -59,6 +59,7 @@ fn filter_cases() -> impl prop::strategy::Strategy<Value = FilterCase> {
         }
         scenario.sink.is_positional = false;
         scenario.options.tick = None;
+        scenario.options.rate = None;
         // A filter has no steps for its caller.
         scenario.options.driver = Driver::Library;
         scenario.drop_infeasible_interferences();

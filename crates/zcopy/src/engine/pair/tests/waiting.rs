@@ -285,6 +285,7 @@ fn a_transfer_takes_its_bytes_divided_by_its_rate() {
     ];
     for source in sources {
         let kernel = SimKernel::default();
+        kernel.state.borrow_mut().may_sleep = false;
         let source = kernel.source(source.with_delay(Duration::ZERO), OFlags::empty());
         let sink = kernel.sink(
             Object::read_by_peer(false).with_delay(Duration::ZERO),
@@ -308,6 +309,7 @@ fn a_transfer_takes_its_bytes_divided_by_its_rate() {
 fn messages_keep_to_the_rate() {
     const RATE: u64 = 10_000;
     let kernel = SimKernel::default();
+    kernel.state.borrow_mut().may_sleep = false;
     let messages = vec![vec![7; 5000]; 20];
     let source = kernel.source(
         Object::Messages(Messages::written_by_peer(&messages)),
