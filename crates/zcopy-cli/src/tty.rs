@@ -113,6 +113,16 @@ impl Tty {
         }
     }
 
+    /// Whether the terminal echoes the keyboard. Programs turn that off to ask for a password, or to use the whole
+    /// screen. A descriptor that is no terminal counts as one that echoes.
+    #[must_use]
+    pub fn echoes(&self) -> bool {
+        match rustix::termios::tcgetattr(&self.fd) {
+            Ok(settings) => settings.local_modes.contains(LocalModes::ECHO),
+            Err(_) => true,
+        }
+    }
+
     /// How large the terminal is, if it says so.
     #[must_use]
     pub fn size(&self) -> Option<Size> {
@@ -195,13 +205,14 @@ impl Tty {
     ///
     /// # Errors
     ///
-    /// That the terminal's settings cannot be changed, or `WouldBlock` if it does not even take the question.
+    /// That the terminal's settings cannot be changed, or `WouldBlock` if it does not even take the question, or
+    /// if a program has turned its echo off: that program would read the answer.
     pub fn position(&mut self, patience: Duration) -> io::Result<Option<Position>> {
         let deadline = Instant::now() + patience;
         if !self.is_readable {
             return Ok(None);
         }
-        if !self.flush(Duration::ZERO) || !self.is_writable(Instant::now()) {
+        if !self.echoes() || !self.flush(Duration::ZERO) || !self.is_writable(Instant::now()) {
             return Err(Errno::WOULDBLOCK.into());
         }
         let _quiet = Quiet::make(&self.fd)?;

@@ -269,7 +269,7 @@ pub struct Args {
     #[arg(short = 'v', long, help_heading = "How")]
     pub(super) stats: bool,
 
-    /// Show it even if standard error is no terminal
+    /// Draw even if standard error is no terminal, in the background, and while the terminal does not echo
     #[arg(short = 'f', long, help_heading = "How")]
     pub(super) force: bool,
 

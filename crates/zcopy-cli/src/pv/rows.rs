@@ -19,7 +19,7 @@ use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use crate::sys;
-use crate::tty::{Size, Tty};
+use crate::tty::{Position, Size, Tty};
 use table::{Table, Top};
 
 mod table;
@@ -161,6 +161,24 @@ impl Rows {
         self.others_of(&self.table())
     }
 
+    /// Whether another program has turned the terminal's echo off.
+    ///
+    /// A display turns it off as well while it asks for the position of the cursor, but only while it holds the file.
+    pub fn hides_typing(&mut self, tty: &Tty) -> bool {
+        if tty.echoes() {
+            return false;
+        }
+        let was_locked = self.is_locked;
+        if !self.lock(OTHERS) {
+            return true;
+        }
+        let hides = !tty.echoes();
+        if !was_locked {
+            self.unlock();
+        }
+        hides
+    }
+
     /// Has whoever draws next ask where the cursor is: the shell is about to write something.
     pub fn forget(&mut self) {
         if self.lock(OTHERS) {
@@ -236,12 +254,15 @@ impl Drop for Rows {
 fn settle(tty: &mut Tty, table: &Table, screen: Size, patience: Duration) -> Option<Top> {
     let size = tty.size();
     let top = match table.top {
-        Top::Unknown => ask(tty)?,
-        Top::At(_) if table.size != size => match ask(tty)? {
-            // The cursor waits on the lowest row, wherever that is now.
-            Top::At(lowest) => Top::At(lowest - i32::from(table.used) + 1),
-            nowhere => nowhere,
-        },
+        Top::Unknown => ask(tty, |cursor| {
+            // The text in front of the cursor stays: it may be a prompt.
+            let begins_row = cursor.column == 1;
+            i32::from(cursor.row) - i32::from(begins_row)
+        })?,
+        // The cursor waits on the lowest row, wherever that is now.
+        Top::At(_) if table.size != size => {
+            ask(tty, |cursor| i32::from(cursor.row) - i32::from(table.used))?
+        }
         known => known,
     };
     let Top::At(top) = top else {
@@ -272,10 +293,11 @@ fn scroll(tty: &mut Tty, screen: Size, top: i32, used: u16, patience: Duration) 
     tty.put(&frame, patience).then_some(top - i32::from(excess))
 }
 
-/// Which row the cursor is on, or nowhere if nobody answers. `None` if the terminal does not take the question.
-fn ask(tty: &mut Tty) -> Option<Top> {
+/// Where the first row is, as told by where the cursor is, or nowhere if nobody answers. `None` if the terminal does not
+/// take the question.
+fn ask(tty: &mut Tty, top: impl FnOnce(Position) -> i32) -> Option<Top> {
     match tty.position(ANSWER) {
-        Ok(Some(position)) => Some(Top::At(i32::from(position.row) - 1)),
+        Ok(Some(cursor)) => Some(Top::At(top(cursor))),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
         Ok(None) | Err(_) => Some(Top::Nowhere),
     }

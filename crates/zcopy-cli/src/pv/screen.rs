@@ -1,11 +1,11 @@
 //! One line of a terminal, drawn again and again in place.
 
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use crossterm::QueueableCommand as _;
-use crossterm::cursor::{MoveTo, Show};
+use crossterm::cursor::MoveTo;
 
 use super::rows::{Rows, Turn};
 use super::text::width;
@@ -20,6 +20,7 @@ use frame::Before;
 
 mod frame;
 mod message;
+mod prompt;
 
 /// How long a frame may wait for room before it is left out. The next one is up to date in any case.
 const A_MOMENT: Duration = Duration::from_millis(20);
@@ -36,7 +37,7 @@ const USUAL: Size = Size {
 /// What the user wishes for the display.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Setup {
-    /// Draw in the background, and where there is no terminal (`-f`).
+    /// Draw in the background, where there is no terminal, and while the terminal does not echo (`-f`).
     pub force: bool,
     /// Give each display of this terminal its own row (`-c`).
     pub own_row: bool,
@@ -49,7 +50,10 @@ pub struct Setup {
     pub rows: Option<u16>,
 }
 
-/// Where the display is drawn. The cursor is hidden from the first frame to the end, which a drop is too.
+/// Where the display is drawn. The cursor is hidden only within a frame.
+///
+/// Nothing is drawn while the terminal does not echo the keyboard, because another program asks for a password or uses
+/// the whole screen. If that is still so at the end, the last line stands below the prompt.
 #[derive(Debug)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -63,12 +67,13 @@ pub struct Screen {
     /// How many columns the line takes that stands on the screen.
     shown: usize,
     has_drawn: bool,
-    is_cursor_hidden: bool,
     /// Whether what stands there may have been broken over several rows.
     is_broken: bool,
     /// Whether the last line is no longer the last on the screen.
     is_written_over: bool,
-    /// A line that the terminal had no room for.
+    /// Whether the cursor may stand behind a prompt, which the next line is not to overwrite.
+    is_behind_prompt: bool,
+    /// A line that the terminal had no room for, or that would have overwritten a prompt.
     undrawn: Option<String>,
     row: Row,
     /// What is to be sent when all is over: the window's old title, no progress in its tab.
@@ -88,25 +93,13 @@ enum Row {
 }
 
 impl Screen {
-    /// Draws on standard error, as the environment allows, and shows the cursor again if the program panics.
+    /// Draws on standard error, as the environment allows.
     ///
     /// # Errors
     ///
     /// That standard error is closed.
     pub fn on_stderr(setup: Setup) -> io::Result<Self> {
-        let screen = Self::on(rustix::stdio::stderr(), setup, Look::of_environment())?;
-        if screen.has_sequences() {
-            let tty = screen.tty.as_fd().try_clone_to_owned()?;
-            let report = std::panic::take_hook();
-            std::panic::set_hook(Box::new(move |panic| {
-                let mut show = Vec::new();
-                let _ = show.queue(Show);
-                // There is nobody left to tell if it fails.
-                let _ = rustix::io::write(&tty, &show);
-                report(panic);
-            }));
-        }
-        Ok(screen)
+        Self::on(rustix::stdio::stderr(), setup, Look::of_environment())
     }
 
     /// Draws where a descriptor leads.
@@ -122,9 +115,9 @@ impl Screen {
             size: USUAL,
             shown: 0,
             has_drawn: false,
-            is_cursor_hidden: false,
             is_broken: false,
             is_written_over: true,
+            is_behind_prompt: false,
             undrawn: None,
             row: Row::Any,
             at_the_end: Vec::new(),
@@ -195,14 +188,16 @@ impl Screen {
     }
 
     /// Draws the line over the one before, by one write. One that the terminal has no room for is left out, and one
-    /// in the background too.
+    /// in the background or during a prompt too.
     pub fn draw(&mut self, line: &str) {
         if !self.is_ours() {
             self.lose_the_screen();
             return;
         }
-        if line.contains(titles::TAB) {
-            self.at_the_end(titles::NO_TAB);
+        if self.hides_typing() {
+            self.give_way();
+            self.undrawn = Some(line.to_owned());
+            return;
         }
         let is_drawn = self.try_draw(line, self.tty.unless_clogged(A_MOMENT));
         self.undrawn = (!is_drawn).then(|| line.to_owned());
@@ -210,7 +205,7 @@ impl Screen {
 
     /// Gives the terminal's window a title, and has it get its old one back.
     pub fn title_window(&mut self, title: &str) {
-        if !self.is_ours() {
+        if !self.is_ours() || self.hides_typing() {
             return;
         }
         let mut frame = String::new();
@@ -239,7 +234,7 @@ impl Screen {
     /// Leaves the screen to the shell, before a pause. The next frame is drawn wherever the cursor is then.
     pub fn pause(&mut self) {
         self.lose_the_screen();
-        self.show_cursor(A_MOMENT);
+        self.tty.flush(A_MOMENT);
     }
 
     /// Takes the terminal for this wide and this high from now on, as far as that is given.
@@ -249,7 +244,7 @@ impl Screen {
         self.measure();
     }
 
-    /// Ends the display: its last line stays, the cursor is shown below it.
+    /// Ends the display: its last line stays, the cursor stands below it.
     ///
     /// A terminal that takes nothing is given a second, and then left as it is.
     pub fn finish(&mut self) {
@@ -260,7 +255,11 @@ impl Screen {
         if let Some(line) = self.undrawn.take()
             && self.is_ours()
         {
-            self.try_draw(&line, patience());
+            if self.hides_typing() {
+                self.leave_below(&[line], patience());
+            } else {
+                self.try_draw(&line, patience());
+            }
         }
         let mut frame = Vec::new();
         if self.has_drawn && self.is_ours() {
@@ -271,25 +270,18 @@ impl Screen {
             if is_last && !self.shares() {
                 frame.push(b'\n');
             }
-            if self.is_cursor_hidden {
-                // The others hide it again with their next frames, if there are any.
-                let _ = frame.queue(Show);
-            }
         }
         for sequence in self.at_the_end.drain(..) {
             frame.extend_from_slice(sequence.as_bytes());
         }
-        if !frame.is_empty() && self.tty.put(&frame, patience()) {
-            self.is_cursor_hidden = false;
+        if !frame.is_empty() {
+            let _ = self.tty.put(&frame, patience());
         }
-        self.show_cursor(patience());
         self.tty.flush(patience());
         // While it is still our turn, so that of two that end together one is the last.
         self.row = Row::Any;
         self.has_drawn = false;
         self.shown = 0;
-        // It has had its time.
-        self.is_cursor_hidden = false;
     }
 
     /// Gives what was said last, of the second that the end may take, what is left.
@@ -345,7 +337,10 @@ impl Screen {
             self.is_written_over = false;
             self.has_drawn = true;
             self.is_broken = false;
-            self.is_cursor_hidden = self.has_sequences();
+            self.is_behind_prompt = false;
+            if line.contains(titles::TAB) {
+                self.at_the_end(titles::NO_TAB);
+            }
         }
         self.give_turn_back();
         is_drawn
@@ -357,10 +352,10 @@ impl Screen {
             return frame::plain(line, self.shown);
         }
         let before = Before {
-            is_cursor_hidden: self.is_cursor_hidden,
             is_broken: self.is_broken,
             columns: self.tty.size().unwrap_or(self.size).columns,
             is_written_over: self.is_written_over || self.is_broken,
+            is_behind_prompt: self.is_behind_prompt,
         };
         if self.shares() {
             return frame::between(line, before);
@@ -384,18 +379,13 @@ impl Screen {
             rows.give_back(&mut self.tty);
         }
     }
-
-    fn show_cursor(&mut self, patience: Duration) {
-        if self.is_cursor_hidden {
-            let mut frame = Vec::new();
-            let _ = frame.queue(Show);
-            self.is_cursor_hidden = !self.tty.put(&frame, patience);
-        }
-    }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        self.show_cursor(PATIENCE);
+        // A frame of which the terminal has taken a part has hidden the cursor. After the end it has had its time.
+        if self.deadline.is_none() {
+            self.tty.flush(PATIENCE);
+        }
     }
 }

@@ -41,11 +41,11 @@ fn a_line_as_wide_as_the_terminal_stays_on_one_row_and_is_whole() {
 }
 
 #[test]
-fn the_cursor_is_hidden_from_the_first_frame_to_the_end_and_then_stands_below() {
+fn the_cursor_is_visible_after_each_frame_and_at_the_end_stands_below() {
     let (terminal, _program, mut screen) = screen(5, 20);
     assert!(!terminal.seen().cursor_is_hidden());
     screen.draw("50%");
-    terminal.wait_for(|seen| seen.row(0) == "50%" && seen.cursor_is_hidden());
+    terminal.wait_for(|seen| seen.row(0) == "50%" && !seen.cursor_is_hidden());
     screen.draw("100%");
     screen.finish();
     terminal.wait_for(|seen| {
@@ -54,13 +54,18 @@ fn the_cursor_is_hidden_from_the_first_frame_to_the_end_and_then_stands_below() 
 }
 
 #[test]
-fn a_panic_shows_the_cursor_again() {
-    let (terminal, _program, mut screen) = screen(5, 20);
-    screen.draw("50%");
-    terminal.wait_for(crate::screen::Seen::cursor_is_hidden);
+fn a_panic_in_the_middle_of_a_frame_shows_the_cursor_again() {
+    let (terminal, _program, mut screen) = screen(5, 80);
+    terminal.read(false);
+    // A pseudo-terminal buffers 8 KiB, and takes a part of a frame.
+    for n in 0..150 {
+        screen.draw(&format!("{n:080}"));
+    }
+    terminal.read(true);
     // A panic in the thread that draws drops the screen.
     drop(screen);
-    terminal.wait_for(|seen| !seen.cursor_is_hidden());
+    terminal.wait_for(|seen| seen.raw.len() > 4096 && seen.raw.ends_with(b"\x1b[?25h"));
+    assert!(!terminal.seen().cursor_is_hidden());
 }
 
 #[test]
@@ -72,7 +77,7 @@ fn each_frame_is_drawn_over_the_last_without_clearing_it_first() {
     let raw = terminal.seen().raw.clone();
     assert_eq!(
         raw.escape_ascii().to_string(),
-        r"\x1b[?25l\r10%\x1b[K\r\r20%\x1b[K\r"
+        r"\x1b[?25l\r10%\x1b[K\r\x1b[?25h\x1b[?25l\r20%\x1b[K\r\x1b[?25h"
     );
 }
 

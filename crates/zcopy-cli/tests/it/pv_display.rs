@@ -21,6 +21,7 @@ mod formats;
 mod hands;
 mod messages;
 mod numbers;
+mod prompts;
 mod several;
 mod switches;
 mod totals;

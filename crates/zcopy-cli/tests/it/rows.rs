@@ -45,7 +45,7 @@ fn each_display_has_a_row_in_the_order_in_which_they_came() {
     first.draw("first 1");
     second.draw("second 2");
     terminal.wait_for(|seen| seen.rows()[..4] == ["$ a | b", "first 1", "second 2", ""]);
-    assert!(terminal.seen().cursor_is_hidden());
+    terminal.wait_for(|seen| !seen.cursor_is_hidden());
     assert_eq!(terminal.seen().questions(), 1);
     assert!(terminal.echoes());
 }
@@ -66,7 +66,8 @@ fn the_last_that_ends_leaves_the_cursor_below_all() {
         early.finish();
         late.draw("late 1");
         late.draw("late 2");
-        terminal.wait_for(|seen| seen.cursor_is_hidden() && seen.rows().contains(&"late 2".into()));
+        terminal
+            .wait_for(|seen| !seen.cursor_is_hidden() && seen.rows().contains(&"late 2".into()));
         late.finish();
         let expected = if first_ends_first {
             ["$", "early", "late 2", ""]
@@ -254,6 +255,6 @@ fn after_a_pause_the_rows_are_where_the_shell_has_left_the_cursor() {
     first.draw("first 2");
     terminal.wait_for(|seen| {
         seen.rows()[3..7] == ["[1] Stopped", "$ fg", "first 2", "second 2"]
-            && seen.cursor_is_hidden()
+            && !seen.cursor_is_hidden()
     });
 }

@@ -272,6 +272,16 @@ impl Terminal {
         modes.contains(rustix::termios::LocalModes::ECHO | rustix::termios::LocalModes::ICANON)
     }
 
+    /// Turns the terminal's echo on or off, as a program does to ask for a password.
+    pub(crate) fn echo(&self, echoes: bool) {
+        let mut settings = rustix::termios::tcgetattr(&self.user).unwrap();
+        settings
+            .local_modes
+            .set(rustix::termios::LocalModes::ECHO, echoes);
+        rustix::termios::tcsetattr(&self.user, rustix::termios::OptionalActions::Now, &settings)
+            .unwrap();
+    }
+
     /// Sends a signal to the program.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_child(self.child.as_ref().unwrap());

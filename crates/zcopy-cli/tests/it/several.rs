@@ -46,7 +46,7 @@ fn lines_are_drawn_over_those_before_however_many_there_are() {
         several.draw(&lines(drawn));
         terminal.wait_for(|screen| screen.rows() == seen);
     }
-    assert!(terminal.seen().cursor_is_hidden());
+    terminal.wait_for(|seen| !seen.cursor_is_hidden());
     several.finish();
     terminal.wait_for(|seen| {
         seen.row(0) == "last" && seen.cursor() == (1, 0) && !seen.cursor_is_hidden()
@@ -87,4 +87,24 @@ fn without_a_terminal_several_lines_stand_below_each_other() {
     file.rewind().unwrap();
     file.read_to_string(&mut shown).unwrap();
     assert_eq!(shown, "one\ntwo\none\r");
+}
+
+#[test]
+fn lines_leave_a_prompt_alone_and_stand_below_it_in_the_end() {
+    let (terminal, program, mut several) = several(8, 20);
+    rustix::io::write(&program, b"Password: ").unwrap();
+    terminal.echo(false);
+    several.draw(&lines(&["one", "two"]));
+    terminal.wait_for(|seen| seen.raw == b"Password: ");
+    terminal.echo(true);
+    several.draw(&lines(&["one", "two"]));
+    terminal.wait_for(|seen| seen.rows()[..4] == ["Password:", "one", "two", ""]);
+    rustix::io::write(&program, b"Again: ").unwrap();
+    terminal.echo(false);
+    several.draw(&lines(&["three", "four"]));
+    several.finish();
+    terminal.wait_for(|seen| {
+        seen.rows()[..5] == ["Password:", "one", "Again:", "three", "four"]
+            && seen.cursor() == (5, 0)
+    });
 }

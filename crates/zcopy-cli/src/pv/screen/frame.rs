@@ -1,7 +1,7 @@
 //! The bytes that draw a line over the one before.
 
 use crossterm::QueueableCommand as _;
-use crossterm::cursor::{Hide, MoveTo, MoveUp};
+use crossterm::cursor::{Hide, MoveTo, MoveUp, Show};
 use crossterm::terminal::{Clear, ClearType};
 
 use super::super::rows::Turn;
@@ -10,13 +10,25 @@ use super::super::text::width;
 /// The screen before a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Before {
-    pub(super) is_cursor_hidden: bool,
     /// Whether the last line may have been broken over several rows.
     pub(super) is_broken: bool,
     /// The terminal's own width.
     pub(super) columns: u16,
     /// Whether something else stands below the last line.
     pub(super) is_written_over: bool,
+    /// Whether the cursor may stand behind a prompt.
+    pub(super) is_behind_prompt: bool,
+}
+
+/// Hides the cursor while something is drawn, so that it does not flicker. It is shown again by the same write, so that
+/// a process that is killed between two frames leaves it visible.
+pub(super) fn without_cursor(draw: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut frame = Vec::with_capacity(256);
+    // To write to a vector never fails, here and below.
+    let _ = frame.queue(Hide);
+    draw(&mut frame);
+    let _ = frame.queue(Show);
+    frame
 }
 
 /// A line for what understands nothing but text and carriage returns, over one of so many columns.
@@ -32,47 +44,54 @@ pub(super) fn plain(line: &str, shown: usize) -> Vec<u8> {
 /// flickers. Afterwards the cursor is where a message would do least harm: at the beginning of the line, or of the
 /// lowest row of all displays.
 pub(super) fn in_place(line: &str, turn: Turn, before: Before) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(line.len() + 64);
-    // Another display may have shown it at its end. To write to a vector never fails, here and below.
-    if !before.is_cursor_hidden || matches!(turn, Turn::Row { .. }) {
-        let _ = frame.queue(Hide);
-    }
-    match turn {
+    without_cursor(|frame| match turn {
         Turn::Anywhere => {
-            frame.push(b'\r');
+            if before.is_behind_prompt {
+                frame.extend_from_slice(&fresh_line(before.columns));
+            } else {
+                frame.push(b'\r');
+            }
             if before.is_broken {
                 let _ = frame.queue(Clear(ClearType::FromCursorDown));
             }
-            put(&mut frame, line, before.columns);
+            put(frame, line, before.columns);
             frame.push(b'\r');
         }
         Turn::Row { ours, lowest } => {
             if let Some(ours) = ours {
                 let _ = frame.queue(MoveTo(0, ours));
-                put(&mut frame, line, before.columns);
+                put(frame, line, before.columns);
             }
             let _ = frame.queue(MoveTo(0, lowest));
         }
-    }
-    frame
+    })
 }
 
 /// A line for a terminal that somebody else writes to as well: it ends, so that nothing is written over it, and is
 /// drawn over the one before only if nothing has come after that.
 pub(super) fn between(line: &str, before: Before) -> Vec<u8> {
-    let mut frame = Vec::new();
-    if !before.is_cursor_hidden {
-        let _ = frame.queue(Hide);
-    }
-    if before.is_written_over {
-        frame.extend_from_slice(&fresh_line(before.columns));
-    } else {
-        let _ = frame.queue(MoveUp(1));
-        frame.push(b'\r');
-    }
-    put(&mut frame, line, before.columns);
-    frame.push(b'\n');
-    frame
+    without_cursor(|frame| {
+        if before.is_written_over {
+            frame.extend_from_slice(&fresh_line(before.columns));
+        } else {
+            let _ = frame.queue(MoveUp(1));
+            frame.push(b'\r');
+        }
+        put(frame, line, before.columns);
+        frame.push(b'\n');
+    })
+}
+
+/// Lines that stay below whatever stands on a terminal of so many columns.
+pub(super) fn below(lines: &[String], columns: u16) -> Vec<u8> {
+    without_cursor(|frame| {
+        frame.extend_from_slice(&fresh_line(columns));
+        for line in lines {
+            put(frame, line, columns);
+            // A program that draws the whole screen may have turned off what makes this of `\n`.
+            frame.extend_from_slice(b"\r\n");
+        }
+    })
 }
 
 /// Has the cursor stand at the beginning of an empty row: where it is, if that is one, or else on the next. As many

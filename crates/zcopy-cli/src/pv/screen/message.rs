@@ -10,7 +10,7 @@ use crate::pv::text;
 
 impl Screen {
     /// Writes a message above the display, or wherever standard error leads. The display follows with its next
-    /// frame.
+    /// frame. During a prompt the message stands below that.
     ///
     /// A terminal that takes nothing gets it later.
     pub fn say(&mut self, message: &str) {
@@ -19,6 +19,13 @@ impl Screen {
             let columns = self.tty.size().unwrap_or(self.size).columns;
             frame.extend_from_slice(&fresh_line(columns));
             self.is_written_over = true;
+        } else if self.is_ours() && self.hides_typing() {
+            self.give_way();
+            let has_display = self.has_drawn || self.undrawn.is_some();
+            if has_display && self.has_sequences() {
+                let columns = self.tty.size().unwrap_or(self.size).columns;
+                frame.extend_from_slice(&fresh_line(columns));
+            }
         } else if self.has_drawn && self.is_ours() && self.has_sequences() {
             if self.take_turn(self.tty.unless_clogged(PATIENCE)).is_some() {
                 let is_said = self.say_above_all(message);

@@ -1,11 +1,11 @@
 //! Several lines, drawn again and again in place.
 
 use crossterm::QueueableCommand as _;
-use crossterm::cursor::{Hide, MoveUp};
+use crossterm::cursor::MoveUp;
 use crossterm::terminal::{Clear, ClearType};
 
 use super::super::text::width;
-use super::frame::put;
+use super::frame::{self, fresh_line, put};
 use super::{A_MOMENT, PATIENCE, Screen};
 
 /// A screen whose display has a row for each of several lines. More or fewer may come with every frame.
@@ -14,7 +14,7 @@ pub struct Several {
     screen: Screen,
     /// How many rows stand there. The cursor waits on the lowest.
     standing: u16,
-    /// Lines that the terminal had no room for.
+    /// Lines that the terminal had no room for, or that would have overwritten a prompt.
     undrawn: Option<Vec<String>>,
 }
 
@@ -36,13 +36,19 @@ impl Several {
     }
 
     /// Draws the lines over those before, by one write, as far as there are rows. What stands there stays if there
-    /// are none.
+    /// are none. Nothing is drawn during a prompt.
     ///
     /// Where no cursor can be moved, one line is drawn over the one before, and several stand below each other.
     pub fn draw(&mut self, lines: &[String]) {
         if !self.screen.is_ours() {
             self.screen.lose_the_screen();
             self.standing = 0;
+            return;
+        }
+        if self.screen.hides_typing() {
+            self.screen.give_way();
+            self.standing = 0;
+            self.undrawn = Some(lines.to_vec());
             return;
         }
         if !self.screen.has_sequences() {
@@ -55,7 +61,7 @@ impl Several {
 
     /// Writes a message above the display, which follows with its next frame.
     pub fn say(&mut self, message: &str) {
-        if self.standing > 1 && self.screen.is_ours() {
+        if self.standing > 1 && self.screen.is_ours() && !self.screen.hides_typing() {
             let mut frame = Vec::new();
             self.begin(&mut frame);
             let _ = frame.queue(Clear(ClearType::FromCursorDown));
@@ -80,13 +86,17 @@ impl Several {
         self.standing = 0;
     }
 
-    /// Ends the display: its last lines stay, the cursor is shown below them.
+    /// Ends the display: its last lines stay, the cursor stands below them.
     pub fn finish(&mut self) {
         if let Some(lines) = self.undrawn.take()
             && self.screen.is_ours()
             && self.screen.tty.flush(PATIENCE)
         {
-            self.try_draw(&lines);
+            if self.screen.hides_typing() {
+                self.screen.leave_below(&lines, PATIENCE);
+            } else {
+                self.try_draw(&lines);
+            }
         }
         self.screen.finish();
         self.standing = 0;
@@ -115,21 +125,22 @@ impl Several {
         let Some(last) = lines.last() else {
             return true;
         };
-        let mut frame = Vec::new();
-        if !self.screen.is_cursor_hidden {
-            let _ = frame.queue(Hide);
-        }
-        self.begin(&mut frame);
-        if self.screen.is_broken || lines.len() < self.standing.into() {
-            let _ = frame.queue(Clear(ClearType::FromCursorDown));
-        }
-        for (index, line) in lines.iter().enumerate() {
-            if index > 0 {
-                frame.extend_from_slice(b"\r\n");
+        let frame = frame::without_cursor(|frame| {
+            if self.screen.is_behind_prompt {
+                frame.extend_from_slice(&fresh_line(size.columns));
             }
-            put(&mut frame, line, size.columns);
-        }
-        frame.push(b'\r');
+            self.begin(frame);
+            if self.screen.is_broken || lines.len() < self.standing.into() {
+                let _ = frame.queue(Clear(ClearType::FromCursorDown));
+            }
+            for (index, line) in lines.iter().enumerate() {
+                if index > 0 {
+                    frame.extend_from_slice(b"\r\n");
+                }
+                put(frame, line, size.columns);
+            }
+            frame.push(b'\r');
+        });
         let is_drawn = self.screen.tty.put(&frame, A_MOMENT);
         if is_drawn {
             self.standing = lines.len() as u16;
@@ -137,7 +148,7 @@ impl Several {
             self.screen.shown = width(last).max(1);
             self.screen.has_drawn = true;
             self.screen.is_broken = false;
-            self.screen.is_cursor_hidden = true;
+            self.screen.is_behind_prompt = false;
         }
         is_drawn
     }

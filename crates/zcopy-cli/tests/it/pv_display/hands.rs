@@ -12,11 +12,11 @@ use crate::screen::{CONTROL_Q, CONTROL_S, CONTROL_Z};
 const LINE: &str = "0.00  B 0:00:?? [0.00  B/s] [<=>                                       ]";
 
 #[test]
-fn the_cursor_is_hidden_while_it_runs_and_shown_below_at_the_end() {
+fn the_cursor_is_visible_after_each_frame_and_stands_below_at_the_end() {
     let mut desk = Desk::with("pv -b -i 0.1 < in > /dev/null");
     let mut source = desk.source();
     source.write_all(b"x").unwrap();
-    desk.wait_for(|seen| seen.row(0) == "1.00  B" && seen.cursor_is_hidden());
+    desk.wait_for(|seen| seen.row(0) == "1.00  B" && !seen.cursor_is_hidden());
     drop(source);
     assert_eq!(desk.left(), ["1.00  B"]);
     let seen = desk.seen();
@@ -146,7 +146,7 @@ fn control_z_leaves_the_screen_to_the_shell_and_no_time_passes_until_fg() {
         "set -m; pv -i 0.1 < in > /dev/null; echo stopped; sleep 4; fg > /dev/null; echo over",
     );
     let source = desk.source();
-    desk.wait_for(|seen| is_like(&seen.row(0), LINE) && seen.cursor_is_hidden());
+    desk.wait_for(|seen| is_like(&seen.row(0), LINE) && !seen.cursor_is_hidden());
     let begin = Instant::now();
     desk.press(CONTROL_Z);
     desk.wait_for(|seen| has_row(seen, "stopped") && !seen.cursor_is_hidden());
@@ -155,7 +155,7 @@ fn control_z_leaves_the_screen_to_the_shell_and_no_time_passes_until_fg() {
         "{:?}",
         desk.seen().rows()
     );
-    desk.wait_for(|seen| is_like(&seen.row(3), LINE) && seen.cursor_is_hidden());
+    desk.wait_for(|seen| is_like(&seen.row(3), LINE) && !seen.cursor_is_hidden());
     let (shown, passed) = (seconds(&desk.seen().row(3)), begin.elapsed());
     assert!(passed >= Duration::from_secs(4));
     assert!(shown + 3 <= passed.as_secs() + 1, "{shown} s of {passed:?}");
@@ -250,7 +250,7 @@ fn who_wants_a_core_gets_a_tidy_terminal_too() {
     use std::os::unix::process::ExitStatusExt as _;
     let mut desk = Desk::with("ulimit -c 0; exec pv -i 0.1 < in > /dev/null");
     let _source = desk.source();
-    desk.wait_for(|seen| is_like(&seen.row(0), LINE) && seen.cursor_is_hidden());
+    desk.wait_for(|seen| is_like(&seen.row(0), LINE) && !seen.cursor_is_hidden());
     desk.signal(Signal::QUIT);
     assert_eq!(desk.end().signal(), Some(Signal::QUIT.as_raw()));
     assert!(!desk.seen().cursor_is_hidden());

@@ -14,7 +14,7 @@ fn every_one_of_a_pipeline_has_its_row() {
         has_row(seen, "      one: 2.00KiB")
             && has_row(seen, "      two: 2.00KiB")
             && has_row(seen, "    three: 2.00KiB")
-            && seen.cursor_is_hidden()
+            && !seen.cursor_is_hidden()
     });
     drop(source);
     let mut rows = desk.left();
@@ -67,7 +67,7 @@ fn one_that_ends_first_leaves_its_row_to_itself() {
     desk.wait_for(|seen| {
         has_row(seen, "      one: 2.00KiB")
             && has_row(seen, "      two:  200  B")
-            && seen.cursor_is_hidden()
+            && !seen.cursor_is_hidden()
     });
     drop(source);
     let mut rows = desk.left();

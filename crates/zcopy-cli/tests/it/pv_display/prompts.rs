@@ -1,0 +1,263 @@
+//! While a program asks for a password, nothing is drawn over its prompt. And however zc-pv ends, the cursor is
+//! visible.
+
+use rustix::process::Signal;
+
+use super::{Desk, has_row};
+use crate::screen::{CONTROL_Z, Seen};
+
+/// Adds a line to `log` at each frame that finds another tenth of 100 bytes moved, drawn or not.
+const TELLS_FRAMES: &str = "-s 100 --every 10 --on-progress 'echo $ZC_PV_PERCENT >> log'";
+
+/// Writes ten bytes at a time, and waits until a frame has been due after each.
+fn see_frames(desk: &Desk, source: &mut impl std::io::Write, from: usize, n_frames: usize) {
+    for n in from..from + n_frames {
+        source.write_all(&[0; 10]).unwrap();
+        let told: Vec<_> = (1..=n).map(|n| format!("{n}0\n")).collect();
+        desk.wait_for_file("log", &told.concat());
+    }
+}
+
+/// Sees that every frame shows the cursor that it hides.
+fn shows_the_cursor_in_each_frame(seen: &Seen) {
+    let raw = String::from_utf8_lossy(&seen.raw);
+    let mut frames = raw.split("\x1b[?25l");
+    assert!(!frames.next().unwrap().contains("\x1b[?25h"), "{raw:?}");
+    for frame in frames {
+        assert_eq!(frame.matches("\x1b[?25h").count(), 1, "{raw:?}");
+    }
+}
+
+#[test]
+fn nothing_is_drawn_until_the_terminal_echoes_again() {
+    for switch in ["", "-c", "-x window", "-9"] {
+        let mut desk = Desk::with(&format!(
+            "stty -echo; printf 'Password: '; \
+             exec pv {switch} -bi 0.1 {TELLS_FRAMES} < in > /dev/null"
+        ));
+        let mut source = desk.source();
+        see_frames(&desk, &mut source, 1, 5);
+        assert_eq!(
+            String::from_utf8_lossy(&desk.seen().raw),
+            "Password: ",
+            "{switch}"
+        );
+        desk.echo(true);
+        see_frames(&desk, &mut source, 6, 2);
+        desk.wait_for(|seen| {
+            seen.row(0) == "Password:"
+                && seen.row(1).starts_with("70.0  B")
+                && !seen.cursor_is_hidden()
+        });
+        drop(source);
+        assert_eq!(desk.left(), ["Password:", "70.0  B"], "{switch}");
+        shows_the_cursor_in_each_frame(&desk.seen());
+        assert!(desk.echoes());
+    }
+}
+
+#[test]
+fn a_prompt_that_comes_while_it_draws_is_left_alone_and_answered() {
+    for switch in ["", "-c"] {
+        let mut desk = Desk::with(&format!(
+            "mkfifo go; pv {switch} -bi 0.1 {TELLS_FRAMES} < in > /dev/null &
+             read line < go
+             read -rsp 'Password: ' secret < /dev/tty
+             echo \"$secret\" > secret
+             wait; echo over"
+        ));
+        let mut source = desk.source();
+        see_frames(&desk, &mut source, 1, 2);
+        desk.wait_for_row("20.0  B");
+        desk.end_pipe("go");
+        desk.wait_for(|seen| seen.row(0).starts_with("Password:") && !desk.echoes());
+        let bytes = desk.seen().raw.len();
+        see_frames(&desk, &mut source, 3, 4);
+        assert_eq!(desk.seen().raw.len(), bytes, "{switch}");
+        desk.press(b"secret\n");
+        assert_eq!(desk.line_in("secret"), "secret");
+        see_frames(&desk, &mut source, 7, 1);
+        desk.wait_for_row("70.0  B");
+        drop(source);
+        assert_eq!(desk.left(), ["Password:", "70.0  B", "over"], "{switch}");
+        assert!(desk.echoes());
+    }
+}
+
+#[test]
+fn the_last_line_stands_below_a_prompt_that_still_waits() {
+    for (switches, last) in [
+        ("-b", "2.00KiB"),
+        ("-cb", "2.00KiB"),
+        ("-9b", "2.00KiB"),
+        ("-pw 20 -s 4K", "[=====>       ]  50%"),
+    ] {
+        let mut desk = Desk::with(&format!(
+            "stty -echo; printf 'Password: '; pv {switches} f > /dev/null; printf behind; stty echo"
+        ));
+        assert_eq!(desk.left(), ["Password:", last, "behind"], "{switches}");
+        assert!(!desk.seen().cursor_is_hidden());
+        assert_eq!(desk.seen().questions(), 0, "{switches}");
+    }
+}
+
+#[test]
+fn a_prompt_that_fills_the_last_row_scrolls_up_whole() {
+    for switch in ["", "-c"] {
+        let mut desk = Desk::sized(
+            3,
+            20,
+            &format!(
+                "seq 5; stty -echo; printf 'Password: '; pv {switch} -b f > /dev/null; \
+                 printf behind; stty echo"
+            ),
+        );
+        assert_eq!(desk.left(), ["Password:", "2.00KiB", "behind"]);
+    }
+}
+
+#[test]
+fn of_two_with_rows_neither_draws_over_a_prompt() {
+    let mut desk = Desk::with(&format!(
+        "stty -echo; printf 'Password: '; \
+         pv -cbN one -i 0.1 {TELLS_FRAMES} < in | pv -cbN two -i 0.1 > /dev/null; echo over"
+    ));
+    let mut source = desk.source();
+    see_frames(&desk, &mut source, 1, 5);
+    assert_eq!(String::from_utf8_lossy(&desk.seen().raw), "Password: ");
+    desk.echo(true);
+    desk.wait_for(|seen| {
+        seen.row(0) == "Password:"
+            && has_row(seen, "      one: 50.0  B")
+            && has_row(seen, "      two: 50.0  B")
+    });
+    desk.echo(false);
+    see_frames(&desk, &mut source, 6, 2);
+    drop(source);
+    let mut rows = desk.left();
+    desk.echo(true);
+    assert_eq!(
+        (rows.remove(0), rows.pop().unwrap()),
+        ("Password:".into(), "over".into())
+    );
+    for name in ["      one: 70.0  B", "      two: 70.0  B"] {
+        assert_eq!(
+            rows.iter().filter(|row| *row == name).count(),
+            1,
+            "{rows:?}"
+        );
+    }
+    shows_the_cursor_in_each_frame(&desk.seen());
+}
+
+#[test]
+fn messages_and_interrupts_leave_a_prompt_as_it_is() {
+    for switch in ["", "-c"] {
+        let mut desk = Desk::with(&format!(
+            "trap : INT; pv {switch} -bi 0.1 {TELLS_FRAMES} - nope < in > /dev/null; printf behind"
+        ));
+        let mut source = desk.source();
+        see_frames(&desk, &mut source, 1, 2);
+        desk.wait_for_row("20.0  B");
+        desk.echo(false);
+        see_frames(&desk, &mut source, 3, 1);
+        let bytes = desk.seen().raw.len();
+        see_frames(&desk, &mut source, 4, 2);
+        assert_eq!(desk.seen().raw.len(), bytes, "{switch}");
+        drop(source);
+        let rows = desk.left();
+        desk.echo(true);
+        assert_eq!(
+            rows,
+            ["pv: nope: No such file or directory", "50.0  B", "behind"],
+            "{switch}"
+        );
+        let mut desk = Desk::with(&format!(
+            "trap : INT; stty -echo; printf 'Password: '; \
+             pv {switch} -bi 0.1 {TELLS_FRAMES} < in > /dev/null; printf behind; stty echo"
+        ));
+        let mut source = desk.source();
+        see_frames(&desk, &mut source, 1, 2);
+        desk.press(b"\x03");
+        assert_eq!(
+            desk.left(),
+            [
+                "Password:",
+                "20.0  B",
+                "pv: interrupted by a signal: Interrupt",
+                "behind"
+            ],
+            "{switch}"
+        );
+    }
+}
+
+#[test]
+fn a_pause_during_a_prompt_changes_nothing() {
+    let mut desk = Desk::with(&format!(
+        "set -m; stty -echo; printf 'Password: '; pv -bi 0.1 {TELLS_FRAMES} < in > /dev/null
+         echo stopped; stty echo; fg > /dev/null; echo over"
+    ));
+    let mut source = desk.source();
+    see_frames(&desk, &mut source, 1, 2);
+    desk.press(CONTROL_Z);
+    desk.wait_for_row("20.0  B");
+    drop(source);
+    let rows = desk.left();
+    let stopped = rows.iter().position(|row| row == "stopped").unwrap();
+    assert_eq!(rows[0], "Password:");
+    assert_eq!(rows[stopped + 1..], ["20.0  B", "over"], "{rows:?}");
+}
+
+#[test]
+fn numbers_are_for_programs_and_force_is_force() {
+    let mut desk =
+        Desk::with("stty -echo; pv -n f > /dev/null; pv --json f > /dev/null; stty echo");
+    let rows = desk.left();
+    assert_eq!(rows[0], "100");
+    assert!(rows[1].starts_with('{'), "{rows:?}");
+    let mut desk = Desk::with("stty -echo; pv -fbi 0.1 < in > /dev/null; stty echo");
+    let source = super::fed(&desk, 3);
+    desk.wait_for_row("3.00  B");
+    drop(source);
+    assert_eq!(desk.left(), ["3.00  B"]);
+}
+
+#[test]
+fn a_terminal_without_sequences_keeps_its_prompt_too() {
+    let mut desk = Desk::with(
+        "export TERM=dumb; stty -echo; printf 'Password: '; pv -b f > /dev/null; \
+         printf behind; stty echo",
+    );
+    assert_eq!(desk.left(), ["Password: 2.00KiB", "behind"]);
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_display_leaves_the_cursor_visible() {
+    for switch in ["", "-c", "-x window"] {
+        for n_frames in 1..=4 {
+            let mut desk = Desk::with(&format!("exec pv {switch} -i 0.1 /dev/zero > /dev/null"));
+            desk.wait_for(|seen| {
+                let n = seen.raw.windows(4).filter(|shown| shown == b"B/s]").count();
+                n >= n_frames
+            });
+            desk.signal(Signal::KILL);
+            let _ = desk.end();
+            let seen = desk.seen();
+            assert!(!seen.cursor_is_hidden(), "{switch}");
+            shows_the_cursor_in_each_frame(&seen);
+        }
+    }
+    let mut desk = Desk::with(
+        "mkfifo go; pv -cbN one -i 0.1 < in | pv -cbN two -i 0.1 > /dev/null & \
+         read line < go; kill -9 $(jobs -p) $!; wait; echo over",
+    );
+    let _source = super::fed(&desk, 10);
+    desk.wait_for(|seen| {
+        has_row(seen, "      one: 10.0  B") && has_row(seen, "      two: 10.0  B")
+    });
+    desk.end_pipe("go");
+    let _ = desk.end();
+    assert!(!desk.seen().cursor_is_hidden());
+    shows_the_cursor_in_each_frame(&desk.seen());
+}
