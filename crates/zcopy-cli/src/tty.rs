@@ -138,8 +138,28 @@ impl Tty {
     /// What is taken is shown whole, if not at once.
     #[must_use]
     pub fn put(&mut self, frame: &[u8], patience: Duration) -> bool {
+        self.put_if(frame, patience, |_| true)
+    }
+
+    /// Writes a frame as [`Tty::put`] does, and refuses one if the terminal does not echo.
+    ///
+    /// The test is the last call before `poll` and `write`. A program that turns the echo off and prompts between these
+    /// calls finds the frame over its prompt, because no call of the kernel tests and writes at once.
+    #[must_use]
+    pub fn put_while_echoing(&mut self, frame: &[u8], patience: Duration) -> bool {
+        self.put_if(frame, patience, Self::echoes)
+    }
+
+    fn put_if(
+        &mut self,
+        frame: &[u8],
+        patience: Duration,
+        may_write: impl FnOnce(&Self) -> bool,
+    ) -> bool {
         let deadline = Instant::now() + patience;
-        if !self.flush(patience) || !self.is_writable(deadline) {
+        // The buffer grows before the test, which is to be the last step but the write.
+        self.pending.reserve(frame.len());
+        if !self.flush(patience) || !self.is_writable(deadline) || !may_write(self) {
             return false;
         }
         self.pending.extend_from_slice(frame);

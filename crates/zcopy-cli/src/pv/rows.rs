@@ -276,7 +276,7 @@ fn settle(tty: &mut Tty, table: &Table, screen: Size, patience: Duration) -> Opt
         let mut frame = Vec::new();
         let _ = frame.queue(MoveTo(0, u16::try_from(top).unwrap_or(0)));
         let _ = frame.queue(Clear(ClearType::FromCursorDown));
-        let _ = tty.put(&frame, patience);
+        let _ = tty.put_while_echoing(&frame, patience);
     }
     Some(Top::At(top))
 }
@@ -290,7 +290,8 @@ fn scroll(tty: &mut Tty, screen: Size, top: i32, used: u16, patience: Duration) 
     let mut frame = Vec::new();
     let _ = frame.queue(MoveTo(0, screen.rows - 1));
     frame.extend(std::iter::repeat_n(b'\n', excess.into()));
-    tty.put(&frame, patience).then_some(top - i32::from(excess))
+    tty.put_while_echoing(&frame, patience)
+        .then_some(top - i32::from(excess))
 }
 
 /// Where the first row is, as told by where the cursor is, or nowhere if nobody answers. `None` if the terminal does not

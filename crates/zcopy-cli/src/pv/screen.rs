@@ -194,12 +194,11 @@ impl Screen {
             self.lose_the_screen();
             return;
         }
-        if self.hides_typing() {
+        let patience = self.tty.unless_clogged(A_MOMENT);
+        let is_drawn = !self.hides_typing() && self.try_draw(line, patience);
+        if !is_drawn && self.hides_typing() {
             self.give_way();
-            self.undrawn = Some(line.to_owned());
-            return;
         }
-        let is_drawn = self.try_draw(line, self.tty.unless_clogged(A_MOMENT));
         self.undrawn = (!is_drawn).then(|| line.to_owned());
     }
 
@@ -213,7 +212,7 @@ impl Screen {
             frame.push_str(titles::KEEP_WINDOW);
         }
         frame.push_str(&titles::window(title));
-        if self.tty.put(frame.as_bytes(), A_MOMENT) && self.tty.is_terminal() {
+        if self.put_frame(frame.as_bytes(), A_MOMENT) && self.tty.is_terminal() {
             self.at_the_end(titles::OLD_WINDOW);
         }
     }
@@ -255,10 +254,9 @@ impl Screen {
         if let Some(line) = self.undrawn.take()
             && self.is_ours()
         {
-            if self.hides_typing() {
+            let is_drawn = !self.hides_typing() && self.try_draw(&line, patience());
+            if !is_drawn && self.hides_typing() {
                 self.leave_below(&[line], patience());
-            } else {
-                self.try_draw(&line, patience());
             }
         }
         let mut frame = Vec::new();
@@ -330,7 +328,7 @@ impl Screen {
             return false;
         };
         let frame = self.frame(line, turn);
-        let is_drawn = self.tty.put(&frame, patience);
+        let is_drawn = self.put_frame(&frame, patience);
         if is_drawn {
             self.deadline = None;
             self.shown = width(line);

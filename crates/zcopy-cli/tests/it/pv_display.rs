@@ -135,6 +135,31 @@ impl Desk {
         }
     }
 
+    /// How many whole lines a file has that may not exist yet.
+    pub(crate) fn lines_in(&self, name: &str) -> usize {
+        let text = fs::read_to_string(self.path(name)).unwrap_or_default();
+        text.matches('\n').count()
+    }
+
+    /// Waits until a file has so many lines.
+    pub(crate) fn wait_for_lines(&self, name: &str, n_lines: usize) {
+        let begin = Instant::now();
+        while self.lines_in(name) < n_lines {
+            assert!(begin.elapsed() < PATIENCE, "{name} has no {n_lines} lines");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits until a text stands somewhere in a file.
+    pub(crate) fn wait_for_text(&self, name: &str, text: &str) {
+        let begin = Instant::now();
+        let read = || fs::read_to_string(self.path(name)).unwrap_or_default();
+        while !read().contains(text) {
+            assert!(begin.elapsed() < PATIENCE, "{name} has no {text}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Waits until a file holds this.
     pub(crate) fn wait_for_file(&self, name: &str, expected: &str) {
         let begin = Instant::now();

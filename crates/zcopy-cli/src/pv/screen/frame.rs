@@ -20,14 +20,29 @@ pub(super) struct Before {
     pub(super) is_behind_prompt: bool,
 }
 
+/// How many bytes of a write the kernel gives to a terminal at a time (`iterate_tty_write`).
+const LONGEST_CHUNK: usize = 2048;
+
 /// Hides the cursor while something is drawn, so that it does not flicker. It is shown again by the same write, so that
 /// a process that is killed between two frames leaves it visible.
-pub(super) fn without_cursor(draw: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut frame = Vec::with_capacity(256);
+///
+/// The drawing is to have no line feeds or tabs: the kernel writes the text between these at once
+/// (`process_output_block`), so that ^S stops the terminal before it or after it. If the frame, with the bytes that it
+/// begins with, is too long for this, the cursor stays visible.
+pub(super) fn without_cursor(mut frame: Vec<u8>, draw: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut drawn = Vec::with_capacity(256);
+    draw(&mut drawn);
     // To write to a vector never fails, here and below.
-    let _ = frame.queue(Hide);
-    draw(&mut frame);
-    let _ = frame.queue(Show);
+    let (mut hide, mut show) = (Vec::new(), Vec::new());
+    let _ = hide.queue(Hide);
+    let _ = show.queue(Show);
+    if frame.len() + hide.len() + drawn.len() + show.len() > LONGEST_CHUNK {
+        frame.append(&mut drawn);
+    } else {
+        for mut part in [hide, drawn, show] {
+            frame.append(&mut part);
+        }
+    }
     frame
 }
 
@@ -44,7 +59,7 @@ pub(super) fn plain(line: &str, shown: usize) -> Vec<u8> {
 /// flickers. Afterwards the cursor is where a message would do least harm: at the beginning of the line, or of the
 /// lowest row of all displays.
 pub(super) fn in_place(line: &str, turn: Turn, before: Before) -> Vec<u8> {
-    without_cursor(|frame| match turn {
+    without_cursor(Vec::new(), |frame| match turn {
         Turn::Anywhere => {
             if before.is_behind_prompt {
                 frame.extend_from_slice(&fresh_line(before.columns));
@@ -70,7 +85,7 @@ pub(super) fn in_place(line: &str, turn: Turn, before: Before) -> Vec<u8> {
 /// A line for a terminal that somebody else writes to as well: it ends, so that nothing is written over it, and is
 /// drawn over the one before only if nothing has come after that.
 pub(super) fn between(line: &str, before: Before) -> Vec<u8> {
-    without_cursor(|frame| {
+    let mut frame = without_cursor(Vec::new(), |frame| {
         if before.is_written_over {
             frame.extend_from_slice(&fresh_line(before.columns));
         } else {
@@ -78,20 +93,20 @@ pub(super) fn between(line: &str, before: Before) -> Vec<u8> {
             frame.push(b'\r');
         }
         put(frame, line, before.columns);
-        frame.push(b'\n');
-    })
+    });
+    frame.push(b'\n');
+    frame
 }
 
 /// Lines that stay below whatever stands on a terminal of so many columns.
 pub(super) fn below(lines: &[String], columns: u16) -> Vec<u8> {
-    without_cursor(|frame| {
-        frame.extend_from_slice(&fresh_line(columns));
-        for line in lines {
-            put(frame, line, columns);
-            // A program that draws the whole screen may have turned off what makes this of `\n`.
-            frame.extend_from_slice(b"\r\n");
-        }
-    })
+    let mut frame = fresh_line(columns);
+    for line in lines {
+        put(&mut frame, line, columns);
+        // A program that draws the whole screen may have turned off what makes this of `\n`.
+        frame.extend_from_slice(b"\r\n");
+    }
+    frame
 }
 
 /// Has the cursor stand at the beginning of an empty row: where it is, if that is one, or else on the next. As many

@@ -20,6 +20,16 @@ impl Screen {
         }
     }
 
+    /// Draws a frame, unless the terminal has stopped echoing since [`Screen::hides_typing`] asked.
+    pub(super) fn put_frame(&mut self, frame: &[u8], patience: Duration) -> bool {
+        let is_forced = self.setup.force && !matches!(self.row, Row::Own(_));
+        if is_forced || !self.tty.is_terminal() {
+            self.tty.put(frame, patience)
+        } else {
+            self.tty.put_while_echoing(frame, patience)
+        }
+    }
+
     /// Leaves the screen to a prompt. The cursor may stand behind it.
     pub(super) fn give_way(&mut self) {
         self.lose_the_screen();

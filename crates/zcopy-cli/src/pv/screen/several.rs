@@ -1,7 +1,7 @@
 //! Several lines, drawn again and again in place.
 
 use crossterm::QueueableCommand as _;
-use crossterm::cursor::MoveUp;
+use crossterm::cursor::{MoveToNextLine, MoveUp};
 use crossterm::terminal::{Clear, ClearType};
 
 use super::super::text::width;
@@ -45,17 +45,15 @@ impl Several {
             self.standing = 0;
             return;
         }
-        if self.screen.hides_typing() {
-            self.screen.give_way();
-            self.standing = 0;
-            self.undrawn = Some(lines.to_vec());
-            return;
-        }
-        if !self.screen.has_sequences() {
+        if !self.screen.has_sequences() && !self.screen.hides_typing() {
             self.draw_plainly(lines);
             return;
         }
-        let is_drawn = self.try_draw(lines);
+        let is_drawn = !self.screen.hides_typing() && self.try_draw(lines);
+        if !is_drawn && self.screen.hides_typing() {
+            self.screen.give_way();
+            self.standing = 0;
+        }
         self.undrawn = (!is_drawn).then(|| lines.to_vec());
     }
 
@@ -92,10 +90,9 @@ impl Several {
             && self.screen.is_ours()
             && self.screen.tty.flush(PATIENCE)
         {
-            if self.screen.hides_typing() {
+            let is_drawn = !self.screen.hides_typing() && self.try_draw(&lines);
+            if !is_drawn && self.screen.hides_typing() {
                 self.screen.leave_below(&lines, PATIENCE);
-            } else {
-                self.try_draw(&lines);
             }
         }
         self.screen.finish();
@@ -125,23 +122,30 @@ impl Several {
         let Some(last) = lines.last() else {
             return true;
         };
-        let frame = frame::without_cursor(|frame| {
-            if self.screen.is_behind_prompt {
-                frame.extend_from_slice(&fresh_line(size.columns));
-            }
-            self.begin(frame);
-            if self.screen.is_broken || lines.len() < self.standing.into() {
-                let _ = frame.queue(Clear(ClearType::FromCursorDown));
-            }
+        let mut frame = Vec::new();
+        if self.screen.is_behind_prompt {
+            frame.extend_from_slice(&fresh_line(size.columns));
+        }
+        self.begin(&mut frame);
+        if self.screen.is_broken || lines.len() < self.standing.into() {
+            let _ = frame.queue(Clear(ClearType::FromCursorDown));
+        }
+        // The rows are made first: a frame that hides the cursor has no line feeds.
+        let n_below = lines.len() as u16 - 1;
+        if n_below > 0 {
+            frame.extend(std::iter::repeat_n(b'\n', n_below.into()));
+            let _ = frame.queue(MoveUp(n_below));
+        }
+        let frame = frame::without_cursor(frame, |frame| {
             for (index, line) in lines.iter().enumerate() {
                 if index > 0 {
-                    frame.extend_from_slice(b"\r\n");
+                    let _ = frame.queue(MoveToNextLine(1));
                 }
                 put(frame, line, size.columns);
             }
             frame.push(b'\r');
         });
-        let is_drawn = self.screen.tty.put(&frame, A_MOMENT);
+        let is_drawn = self.screen.put_frame(&frame, A_MOMENT);
         if is_drawn {
             self.standing = lines.len() as u16;
             // Even an empty line is one that somebody else may write over.

@@ -6,16 +6,26 @@ use rustix::process::Signal;
 use super::{Desk, has_row};
 use crate::screen::{CONTROL_Z, Seen};
 
-/// Adds a line to `log` at each frame that finds another tenth of 100 bytes moved, drawn or not.
-const TELLS_FRAMES: &str = "-s 100 --every 10 --on-progress 'echo $ZC_PV_PERCENT >> log'";
+/// Writes an object to the file `log` before each frame, whether the frame is drawn or left out.
+const TELLS_FRAMES: &str = "--json=log";
 
-/// Writes ten bytes at a time, and waits until a frame has been due after each.
-fn see_frames(desk: &Desk, source: &mut impl std::io::Write, from: usize, n_frames: usize) {
-    for n in from..from + n_frames {
-        source.write_all(&[0; 10]).unwrap();
-        let told: Vec<_> = (1..=n).map(|n| format!("{n}0\n")).collect();
-        desk.wait_for_file("log", &told.concat());
-    }
+/// Waits until a display has written so many objects more.
+fn see_objects(desk: &Desk, log: &str, n_objects: usize) {
+    let n_before = desk.lines_in(log);
+    desk.wait_for_lines(log, n_before + n_objects);
+}
+
+/// Waits until a display has drawn a frame or left it out, and decided to do so after the call. The next object comes
+/// before that decision, and the one after it comes when the decision has been carried out.
+fn see_frame(desk: &Desk, log: &str) {
+    see_objects(desk, log, 2);
+}
+
+/// Writes bytes, and waits until a frame that counts them has been drawn or left out.
+fn write_and_see(desk: &Desk, source: &mut impl std::io::Write, bytes: usize, total: usize) {
+    source.write_all(&vec![0; bytes]).unwrap();
+    desk.wait_for_text("log", &format!("\"bytes\":{total},"));
+    see_objects(desk, "log", 1);
 }
 
 /// Sees that every frame shows the cursor that it hides.
@@ -36,14 +46,14 @@ fn nothing_is_drawn_until_the_terminal_echoes_again() {
              exec pv {switch} -bi 0.1 {TELLS_FRAMES} < in > /dev/null"
         ));
         let mut source = desk.source();
-        see_frames(&desk, &mut source, 1, 5);
+        write_and_see(&desk, &mut source, 50, 50);
         assert_eq!(
             String::from_utf8_lossy(&desk.seen().raw),
             "Password: ",
             "{switch}"
         );
         desk.echo(true);
-        see_frames(&desk, &mut source, 6, 2);
+        write_and_see(&desk, &mut source, 20, 70);
         desk.wait_for(|seen| {
             seen.row(0) == "Password:"
                 && seen.row(1).starts_with("70.0  B")
@@ -61,22 +71,28 @@ fn a_prompt_that_comes_while_it_draws_is_left_alone_and_answered() {
     for switch in ["", "-c"] {
         let mut desk = Desk::with(&format!(
             "mkfifo go; pv {switch} -bi 0.1 {TELLS_FRAMES} < in > /dev/null &
-             read line < go
-             read -rsp 'Password: ' secret < /dev/tty
-             echo \"$secret\" > secret
+             read line < go; stty -echo; read line < go
+             printf 'Password: '; read -r secret < /dev/tty
+             stty echo; echo \"$secret\" > secret
              wait; echo over"
         ));
         let mut source = desk.source();
-        see_frames(&desk, &mut source, 1, 2);
+        write_and_see(&desk, &mut source, 20, 20);
         desk.wait_for_row("20.0  B");
         desk.end_pipe("go");
-        desk.wait_for(|seen| seen.row(0).starts_with("Password:") && !desk.echoes());
+        while desk.echoes() {
+            std::thread::yield_now();
+        }
+        // A frame that tested the echo before may still come.
+        see_frame(&desk, "log");
+        desk.end_pipe("go");
+        desk.wait_for(|seen| seen.raw.ends_with(b"Password: "));
         let bytes = desk.seen().raw.len();
-        see_frames(&desk, &mut source, 3, 4);
+        write_and_see(&desk, &mut source, 40, 60);
         assert_eq!(desk.seen().raw.len(), bytes, "{switch}");
         desk.press(b"secret\n");
         assert_eq!(desk.line_in("secret"), "secret");
-        see_frames(&desk, &mut source, 7, 1);
+        write_and_see(&desk, &mut source, 10, 70);
         desk.wait_for_row("70.0  B");
         drop(source);
         assert_eq!(desk.left(), ["Password:", "70.0  B", "over"], "{switch}");
@@ -117,13 +133,15 @@ fn a_prompt_that_fills_the_last_row_scrolls_up_whole() {
 }
 
 #[test]
-fn of_two_with_rows_neither_draws_over_a_prompt() {
+fn two_displays_with_rows_leave_a_prompt_alone() {
     let mut desk = Desk::with(&format!(
         "stty -echo; printf 'Password: '; \
-         pv -cbN one -i 0.1 {TELLS_FRAMES} < in | pv -cbN two -i 0.1 > /dev/null; echo over"
+         pv -cbN one -i 0.1 {TELLS_FRAMES} < in | pv -cbN two -i 0.1 --json=log2 > /dev/null; echo over"
     ));
     let mut source = desk.source();
-    see_frames(&desk, &mut source, 1, 5);
+    write_and_see(&desk, &mut source, 50, 50);
+    desk.wait_for_text("log2", "\"bytes\":50,");
+    see_frame(&desk, "log2");
     assert_eq!(String::from_utf8_lossy(&desk.seen().raw), "Password: ");
     desk.echo(true);
     desk.wait_for(|seen| {
@@ -132,7 +150,13 @@ fn of_two_with_rows_neither_draws_over_a_prompt() {
             && has_row(seen, "      two: 50.0  B")
     });
     desk.echo(false);
-    see_frames(&desk, &mut source, 6, 2);
+    see_frame(&desk, "log");
+    see_frame(&desk, "log2");
+    let bytes = desk.seen().raw.len();
+    write_and_see(&desk, &mut source, 20, 70);
+    desk.wait_for_text("log2", "\"bytes\":70,");
+    see_frame(&desk, "log2");
+    assert_eq!(desk.seen().raw.len(), bytes);
     drop(source);
     let mut rows = desk.left();
     desk.echo(true);
@@ -157,12 +181,12 @@ fn messages_and_interrupts_leave_a_prompt_as_it_is() {
             "trap : INT; pv {switch} -bi 0.1 {TELLS_FRAMES} - nope < in > /dev/null; printf behind"
         ));
         let mut source = desk.source();
-        see_frames(&desk, &mut source, 1, 2);
+        write_and_see(&desk, &mut source, 20, 20);
         desk.wait_for_row("20.0  B");
         desk.echo(false);
-        see_frames(&desk, &mut source, 3, 1);
+        write_and_see(&desk, &mut source, 10, 30);
         let bytes = desk.seen().raw.len();
-        see_frames(&desk, &mut source, 4, 2);
+        write_and_see(&desk, &mut source, 20, 50);
         assert_eq!(desk.seen().raw.len(), bytes, "{switch}");
         drop(source);
         let rows = desk.left();
@@ -177,7 +201,9 @@ fn messages_and_interrupts_leave_a_prompt_as_it_is() {
              pv {switch} -bi 0.1 {TELLS_FRAMES} < in > /dev/null; printf behind; stty echo"
         ));
         let mut source = desk.source();
-        see_frames(&desk, &mut source, 1, 2);
+        // The interrupt discards output that the terminal has not read.
+        desk.wait_for_row("Password:");
+        write_and_see(&desk, &mut source, 20, 20);
         desk.press(b"\x03");
         assert_eq!(
             desk.left(),
@@ -199,7 +225,7 @@ fn a_pause_during_a_prompt_changes_nothing() {
          echo stopped; stty echo; fg > /dev/null; echo over"
     ));
     let mut source = desk.source();
-    see_frames(&desk, &mut source, 1, 2);
+    write_and_see(&desk, &mut source, 20, 20);
     desk.press(CONTROL_Z);
     desk.wait_for_row("20.0  B");
     drop(source);
