@@ -13,7 +13,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossterm::QueueableCommand as _;
-use crossterm::cursor::MoveTo;
 use crossterm::terminal::{Clear, ClearType};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
@@ -22,6 +21,7 @@ use crate::sys;
 use crate::tty::{Position, Size, Tty};
 use table::{Table, Top};
 
+mod layout;
 mod table;
 
 /// How long a terminal may take to say where its cursor is: a line around the world, twice over.
@@ -48,17 +48,20 @@ pub struct Rows {
     slot: u16,
     /// Whether we have the file to ourselves just now.
     is_locked: bool,
+    /// The last line that we have drawn.
+    line: String,
 }
 
 /// Where to draw, for as long as the file is ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// On a row of our own, counted from 0 at the top as crossterm does; none if it has left the screen. The
-    /// cursor waits on the lowest row of all.
+    /// On a row of our own, counted from 0 at the top as crossterm does; none if it has left the screen.
     Row {
         /// Ours.
         ours: Option<u16>,
-        /// The lowest that any display draws on.
+        /// The highest on the screen. The cursor waits there, so that it tells where the rows are after a resize.
+        first: u16,
+        /// The lowest of all rows and of the messages below them.
         lowest: u16,
     },
     /// Wherever the cursor is, because the terminal does not say where that is.
@@ -92,6 +95,7 @@ impl Rows {
                 path: path.clone(),
                 slot: 0,
                 is_locked: false,
+                line: String::new(),
             };
             if !rows.lock(OTHERS) {
                 return Err(Errno::WOULDBLOCK.into());
@@ -113,10 +117,14 @@ impl Rows {
         }
         self.slot = table.used;
         table.used += 1;
+        if !table.messages.is_empty() {
+            // The first of them stands on our row. As after a resize, all are drawn again.
+            table.size = None;
+        }
         if !sys::hold_byte(self.file.as_fd(), LIVES + i32::from(self.slot))? {
             return Err(Errno::WOULDBLOCK.into());
         }
-        self.write(table)
+        self.write(&table)
     }
 
     /// Gets the file, and says where to draw: after asking the terminal, if that is not known or it has been
@@ -128,20 +136,19 @@ impl Rows {
             return None;
         }
         let mut table = self.table();
-        let Some(top) = settle(tty, &table, screen, patience) else {
+        if !settle(tty, &mut table, screen, patience) {
             self.give_back(tty);
             return None;
-        };
-        table.top = top;
-        table.size = tty.size();
-        if self.write(table).is_err() {
+        }
+        if self.write(&table).is_err() {
             // Without the file nobody knows of anybody.
             table.top = Top::Nowhere;
         }
         Some(match table.top {
             Top::At(top) => Turn::Row {
                 ours: u16::try_from(top + i32::from(self.slot)).ok(),
-                lowest: u16::try_from(top + i32::from(table.used) - 1).unwrap_or(0),
+                first: u16::try_from(top).unwrap_or(0),
+                lowest: lowest(tty, &table, top, screen),
             },
             Top::Unknown | Top::Nowhere => Turn::Anywhere,
         })
@@ -185,21 +192,58 @@ impl Rows {
             let mut table = self.table();
             table.top = Top::Unknown;
             // At worst a display appears where the last one was.
-            let _ = self.write(table);
+            let _ = self.write(&table);
             self.unlock();
         }
     }
 
-    /// Moves all rows down by some lines, in our turn, and says on which row these are to be inserted.
-    pub fn make_way(&mut self, tty: &mut Tty, screen: Size, lines: u16) -> Option<u16> {
+    /// Leaves the screen to the shell before a pause, with the cursor on the lowest row. The messages stay above what
+    /// the shell writes.
+    pub fn pause(&mut self, tty: &mut Tty, screen: Size, patience: Duration) {
+        if self.lock(OTHERS) {
+            let mut table = self.table();
+            if let Top::At(top) = table.top {
+                let mut frame = Vec::new();
+                layout::move_to(&mut frame, lowest(tty, &table, top, screen).into());
+                let _ = tty.put_while_echoing(&frame, patience);
+                table.messages.clear();
+            }
+            table.top = Top::Unknown;
+            let _ = self.write(&table);
+            self.give_back(tty);
+        }
+    }
+
+    /// Writes a message below all rows, in our turn. Returns whether it has.
+    pub fn say(&mut self, tty: &mut Tty, screen: Size, message: &str, patience: Duration) -> bool {
         let mut table = self.table();
         let Top::At(top) = table.top else {
-            return None;
+            return false;
         };
-        let top = scroll(tty, screen, top, table.used + lines, ANSWER)?;
-        table.top = Top::At(top + i32::from(lines));
-        self.write(table).ok()?;
-        u16::try_from(top).ok()
+        let mut frame = Vec::new();
+        let screen = on_terminal(tty, screen);
+        let top = layout::add_message(&mut frame, &mut table, message, top, screen);
+        table.top = Top::At(top);
+        if self.write(&table).is_err() {
+            return false;
+        }
+        tty.queue(&frame, patience);
+        true
+    }
+
+    /// Takes note of the line that stands on our row.
+    pub fn has_drawn(&mut self, line: &str) {
+        line.clone_into(&mut self.line);
+    }
+
+    /// Leaves our line to the others, in our turn: it is drawn again when it has to be.
+    pub fn leave_line(&mut self) {
+        let mut table = self.table();
+        table
+            .ended
+            .push((self.slot, std::mem::take(&mut self.line)));
+        // At worst the line is lost when the terminal is resized.
+        let _ = self.write(&table);
     }
 
     fn others_of(&self, table: &Table) -> usize {
@@ -210,15 +254,17 @@ impl Rows {
     }
 
     fn table(&self) -> Table {
-        let mut bytes = [0; table::LONGEST];
-        let n = self.file.read_at(&mut bytes, 0).unwrap_or(0);
-        Table::parsed(&bytes[..n]).unwrap_or_default()
+        let len = self.file.metadata().map_or(0, |file| file.len());
+        let mut bytes = vec![0; len.min(table::LONGEST) as usize];
+        let read = self.file.read_exact_at(&mut bytes, 0);
+        let table = read.ok().and_then(|()| Table::parsed(&bytes));
+        table.unwrap_or_default()
     }
 
-    fn write(&self, table: Table) -> io::Result<()> {
-        let line = table.to_string();
-        self.file.write_all_at(line.as_bytes(), 0)?;
-        self.file.set_len(line.len() as u64)
+    fn write(&self, table: &Table) -> io::Result<()> {
+        let text = table.to_string();
+        self.file.write_all_at(text.as_bytes(), 0)?;
+        self.file.set_len(text.len() as u64)
     }
 
     fn lock(&mut self, patience: Duration) -> bool {
@@ -250,48 +296,61 @@ impl Drop for Rows {
     }
 }
 
-/// Sees to it that there is room for all rows, and says where the first is. `None` if the terminal takes nothing.
-fn settle(tty: &mut Tty, table: &Table, screen: Size, patience: Duration) -> Option<Top> {
-    let size = tty.size();
-    let top = match table.top {
-        Top::Unknown => ask(tty, |cursor| {
-            // The text in front of the cursor stays: it may be a prompt.
-            let begins_row = cursor.column == 1;
-            i32::from(cursor.row) - i32::from(begins_row)
-        })?,
-        // The cursor waits on the lowest row, wherever that is now.
-        Top::At(_) if table.size != size => {
-            ask(tty, |cursor| i32::from(cursor.row) - i32::from(table.used))?
-        }
-        known => known,
-    };
-    let Top::At(top) = top else {
-        return Some(top);
-    };
-    let top = scroll(tty, screen, top, table.used, patience)?;
-    if let (Some(old), Some(new)) = (table.size, size)
-        && new.columns < old.columns
-    {
-        // What is left over of lines that were too long for a row. The others draw theirs again.
-        let mut frame = Vec::new();
-        let _ = frame.queue(MoveTo(0, u16::try_from(top).unwrap_or(0)));
-        let _ = frame.queue(Clear(ClearType::FromCursorDown));
-        let _ = tty.put_while_echoing(&frame, patience);
-    }
-    Some(Top::At(top))
+/// The lowest row of the displays and of the messages below them.
+fn lowest(tty: &Tty, table: &Table, top: i32, screen: Size) -> u16 {
+    let height = table.height(on_terminal(tty, screen).columns);
+    u16::try_from(top + i32::from(height) - 1).unwrap_or(0)
 }
 
-/// Scrolls until there is room for so many rows. Says where the first is now, unless the terminal takes nothing.
-fn scroll(tty: &mut Tty, screen: Size, top: i32, used: u16, patience: Duration) -> Option<i32> {
-    let excess = u16::try_from(top + i32::from(used) - i32::from(screen.rows)).unwrap_or(0);
-    if excess == 0 {
-        return Some(top);
-    }
+/// Makes sure that there is room for all rows, and writes down where the first is. Returns whether the terminal has taken
+/// what that needs.
+fn settle(tty: &mut Tty, table: &mut Table, screen: Size, patience: Duration) -> bool {
+    let size = tty.size();
+    let (top, is_resized) = match table.top {
+        Top::Unknown => {
+            let top = ask(tty, |cursor| {
+                // The text in front of the cursor stays: it may be a prompt.
+                let begins_row = cursor.column == 1;
+                i32::from(cursor.row) - i32::from(begins_row)
+            });
+            (top, false)
+        }
+        // The cursor waits on the first row, wherever that is now. Some terminals break lines that are too long for
+        // a row, and then as many rows stand below as are needed for them.
+        Top::At(_) if table.size != size => {
+            let top = ask(tty, |cursor| i32::from(cursor.row) - 1);
+            (top, true)
+        }
+        known => (Some(known), false),
+    };
+    let Some(top) = top else {
+        return false;
+    };
+    let is_new = top != table.top || is_resized;
+    (table.top, table.size) = (top, size);
+    let Top::At(top) = top else {
+        return true;
+    };
+    let screen = on_terminal(tty, screen);
     let mut frame = Vec::new();
-    let _ = frame.queue(MoveTo(0, screen.rows - 1));
-    frame.extend(std::iter::repeat_n(b'\n', excess.into()));
-    tty.put_while_echoing(&frame, patience)
-        .then_some(top - i32::from(excess))
+    if is_resized {
+        layout::move_to(&mut frame, top);
+        let _ = frame.queue(Clear(ClearType::FromCursorDown));
+    }
+    let top = if is_new {
+        layout::restore(&mut frame, table, top, screen)
+    } else {
+        let height = table.height(screen.columns);
+        layout::make_room(&mut frame, top, height, screen)
+    };
+    table.top = Top::At(top);
+    frame.is_empty() || tty.put_while_echoing(&frame, patience)
+}
+
+/// The screen, but as wide as the terminal is.
+fn on_terminal(tty: &Tty, screen: Size) -> Size {
+    let columns = tty.size().unwrap_or(screen).columns;
+    Size { columns, ..screen }
 }
 
 /// Where the first row is, as told by where the cursor is, or nowhere if nobody answers. `None` if the terminal does not

@@ -1,14 +1,12 @@
 //! One line of a terminal, drawn again and again in place.
 
+use std::borrow::Cow;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-use crossterm::QueueableCommand as _;
-use crossterm::cursor::MoveTo;
-
 use super::rows::{Rows, Turn};
-use super::text::width;
+use super::text::{self, width};
 use super::titles;
 use crate::look::Look;
 use crate::tty::{Size, Tty};
@@ -18,6 +16,7 @@ pub use several::Several;
 mod several;
 use frame::Before;
 
+mod end;
 mod frame;
 mod message;
 mod prompt;
@@ -194,6 +193,7 @@ impl Screen {
             self.lose_the_screen();
             return;
         }
+        let line = &*self.fitting(line);
         let patience = self.tty.unless_clogged(A_MOMENT);
         let is_drawn = !self.hides_typing() && self.try_draw(line, patience);
         if !is_drawn && self.hides_typing() {
@@ -232,6 +232,13 @@ impl Screen {
 
     /// Leaves the screen to the shell, before a pause. The next frame is drawn wherever the cursor is then.
     pub fn pause(&mut self) {
+        if self.shown > 0
+            && self.is_ours()
+            && let Row::Own(rows) = &mut self.row
+        {
+            rows.pause(&mut self.tty, self.size, A_MOMENT);
+            self.shown = 0;
+        }
         self.lose_the_screen();
         self.tty.flush(A_MOMENT);
     }
@@ -241,54 +248,6 @@ impl Screen {
         self.setup.columns = columns.or(self.setup.columns);
         self.setup.rows = rows.or(self.setup.rows);
         self.measure();
-    }
-
-    /// Ends the display: its last line stays, the cursor stands below it.
-    ///
-    /// A terminal that takes nothing is given a second, and then left as it is.
-    pub fn finish(&mut self) {
-        let deadline = *self
-            .deadline
-            .get_or_insert_with(|| Instant::now() + PATIENCE);
-        let patience = || deadline.saturating_duration_since(Instant::now());
-        if let Some(line) = self.undrawn.take()
-            && self.is_ours()
-        {
-            let is_drawn = !self.hides_typing() && self.try_draw(&line, patience());
-            if !is_drawn && self.hides_typing() {
-                self.leave_below(&[line], patience());
-            }
-        }
-        let mut frame = Vec::new();
-        if self.has_drawn && self.is_ours() {
-            if let Some(lowest) = self.take_turn(patience()) {
-                let _ = frame.queue(MoveTo(0, lowest));
-            }
-            let is_last = !matches!(&self.row, Row::Own(rows) if rows.others() > 0);
-            if is_last && !self.shares() {
-                frame.push(b'\n');
-            }
-        }
-        for sequence in self.at_the_end.drain(..) {
-            frame.extend_from_slice(sequence.as_bytes());
-        }
-        if !frame.is_empty() {
-            let _ = self.tty.put(&frame, patience());
-        }
-        self.tty.flush(patience());
-        // While it is still our turn, so that of two that end together one is the last.
-        self.row = Row::Any;
-        self.has_drawn = false;
-        self.shown = 0;
-    }
-
-    /// Gives what was said last, of the second that the end may take, what is left.
-    pub fn close(&mut self) {
-        let deadline = *self
-            .deadline
-            .get_or_insert_with(|| Instant::now() + PATIENCE);
-        let patience = deadline.saturating_duration_since(Instant::now());
-        self.tty.flush(patience.max(A_MOMENT));
     }
 
     /// Somebody else writes to the terminal from now on.
@@ -336,12 +295,27 @@ impl Screen {
             self.has_drawn = true;
             self.is_broken = false;
             self.is_behind_prompt = false;
+            if let Row::Own(rows) = &mut self.row {
+                rows.has_drawn(line);
+            }
             if line.contains(titles::TAB) {
                 self.at_the_end(titles::NO_TAB);
             }
         }
         self.give_turn_back();
         is_drawn
+    }
+
+    /// The line, cut if the terminal has become narrower since it was made. The signal that tells of a resize may still be
+    /// on its way.
+    fn fitting<'a>(&mut self, line: &'a str) -> Cow<'a, str> {
+        let columns = self.size.columns;
+        self.measure();
+        if self.size.columns < columns {
+            text::cut(line, self.size.columns.into()).into()
+        } else {
+            line.into()
+        }
     }
 
     /// What turns the screen as it is into one that shows the line.
@@ -361,13 +335,13 @@ impl Screen {
         frame::in_place(line, turn, before)
     }
 
-    /// The lowest row of all displays, if each has one and it is our turn.
-    fn take_turn(&mut self, patience: Duration) -> Option<u16> {
+    /// The first row of all displays and the lowest, if each has one and it is our turn.
+    fn take_turn(&mut self, patience: Duration) -> Option<(u16, u16)> {
         let Row::Own(rows) = &mut self.row else {
             return None;
         };
         match rows.turn(&mut self.tty, self.size, patience)? {
-            Turn::Row { lowest, .. } => Some(lowest),
+            Turn::Row { first, lowest, .. } => Some((first, lowest)),
             Turn::Anywhere => None,
         }
     }

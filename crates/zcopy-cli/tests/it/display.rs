@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use zcopy_cli::look::Look;
 use zcopy_cli::pv::screen::{Screen, Setup};
 
-use crate::screen::{CONTROL_Q, Terminal};
+use crate::screen::{CONTROL_Q, CONTROL_S, Terminal};
 
 const ABLE: Look = Look {
     utf8: true,
@@ -247,4 +247,28 @@ fn colours_end_with_the_line() {
     terminal.wait_for(|seen| seen.cursor() == (1, 0));
     let raw = terminal.seen().raw.clone();
     assert!(raw.escape_ascii().to_string().contains(r"red\x1b[m\x1b[K"));
+}
+
+#[test]
+fn a_terminal_that_is_stopped_takes_a_frame_whole_or_not_at_all() {
+    let (terminal, _program, mut screen) = screen(5, 20);
+    let (over, is_over) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        // A test that fails drops the sender, which ends the thread too.
+        let over = over;
+        let terminal = &terminal;
+        scope.spawn(move || {
+            while is_over.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                terminal.press(CONTROL_S);
+                terminal.press(CONTROL_Q);
+            }
+        });
+        for n in 0..500 {
+            screen.draw(&format!("{n:020}"));
+            // The last byte of a frame is that of the sequence that shows the cursor.
+            terminal.wait_for(|seen| seen.raw.is_empty() || seen.raw.ends_with(b"\x1b[?25h"));
+            assert!(!terminal.seen().cursor_is_hidden());
+        }
+        drop(over);
+    });
 }

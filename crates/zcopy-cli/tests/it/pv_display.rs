@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use crate::screen::{Seen, Terminal};
 
 mod beside;
+mod cursor;
 mod formats;
 mod hands;
 mod messages;

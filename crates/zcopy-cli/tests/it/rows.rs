@@ -140,12 +140,15 @@ fn a_display_that_vanished_leaves_nothing_that_disturbs_the_next() {
     let mut tty = Tty::on(program.as_fd()).unwrap();
     let size = tty.size().unwrap();
     let patience = Duration::from_secs(60);
-    let row = |ours, lowest| {
-        let ours = Some(ours);
-        Some(Turn::Row { ours, lowest })
+    let row = |row| {
+        Some(Turn::Row {
+            ours: Some(row),
+            first: row,
+            lowest: row,
+        })
     };
     let mut first = Rows::join_in(directory.path(), &tty).unwrap();
-    assert_eq!(first.turn(&mut tty, size, patience), row(1, 1));
+    assert_eq!(first.turn(&mut tty, size, patience), row(1));
     // What the kernel does at a process's end, and no more.
     let name = std::fs::read_dir(directory.path()).unwrap().next().unwrap();
     let path = name.unwrap().path();
@@ -156,7 +159,7 @@ fn a_display_that_vanished_leaves_nothing_that_disturbs_the_next() {
     rustix::io::write(&program, b"$\n$\n").unwrap();
     terminal.wait_for(|seen| seen.cursor() == (3, 0));
     let mut next = Rows::join_in(directory.path(), &tty).unwrap();
-    assert_eq!(next.turn(&mut tty, size, patience), row(3, 3));
+    assert_eq!(next.turn(&mut tty, size, patience), row(3));
 }
 
 #[test]
@@ -229,15 +232,96 @@ fn a_terminal_of_another_height_is_asked_again() {
 }
 
 #[test]
-fn a_message_stands_above_all_rows() {
+fn messages_stand_below_all_rows_and_scroll_them_up() {
     let (terminal, program) = terminal_after("1\n2\n", 4);
     let (mut first, mut second) = (display(&program), display(&program));
     first.draw("first 1");
     second.draw("second 1");
-    second.say("no such file");
+    first.say("no such file");
     second.draw("second 2");
     first.draw("first 2");
-    terminal.wait_for(|seen| seen.rows() == ["2", "no such file", "first 2", "second 2"]);
+    terminal.wait_for(|seen| seen.rows() == ["2", "first 2", "second 2", "no such file"]);
+    second.say("no such directory");
+    first.draw("first 3");
+    terminal.wait_for(|seen| {
+        seen.rows() == ["first 3", "second 2", "no such file", "no such directory"]
+    });
+    // There is no room for a third: the rows begin again below it.
+    first.say("no such device");
+    second.draw("second 4");
+    first.draw("first 4");
+    terminal.wait_for(|seen| {
+        seen.rows() == ["no such directory", "no such device", "first 4", "second 4"]
+    });
+    first.say("the end");
+    first.finish();
+    second.finish();
+    terminal.wait_for(|seen| seen.rows() == ["first 4", "second 4", "the end", ""]);
+    terminal.wait_for(|seen| seen.cursor() == (3, 0) && !seen.cursor_is_hidden());
+}
+
+#[test]
+fn a_display_that_comes_after_a_message_gets_a_row_above_it() {
+    let (terminal, program) = terminal_after("$\n", 6);
+    let mut first = display(&program);
+    first.draw("first 1");
+    first.say("no such file");
+    let mut second = display(&program);
+    second.draw("second 1");
+    first.draw("first 2");
+    terminal.wait_for(|seen| seen.rows() == ["$", "first 2", "second 1", "no such file", "", ""]);
+}
+
+#[test]
+fn rows_and_messages_survive_a_terminal_that_becomes_narrower_and_wider() {
+    for reflows in [false, true] {
+        let (terminal, program) = terminal_after("$ a | b | c\n", 9);
+        let mut displays = [(); 3].map(|()| display(&program));
+        for (n, display) in displays.iter_mut().enumerate() {
+            display.draw(&format!("{n}{:=<19}", ""));
+        }
+        displays[0].say("a: no such file");
+        // Nobody draws its row again.
+        displays[1].finish();
+        for columns in [12, 20, 8, 15] {
+            if reflows {
+                terminal.resize_and_reflow(9, columns);
+            } else {
+                terminal.resize(9, columns);
+            }
+            let columns = usize::from(columns);
+            let [first, _, third] = &mut displays;
+            for display in [&mut *third, &mut *first] {
+                display.measure();
+            }
+            third.draw(&format!("2{:-<1$}", "", columns - 1));
+            first.draw(&format!("0{:-<1$}", "", columns - 1));
+            let message = "a: no such file";
+            let mut rows = vec![
+                format!("0{:-<1$}", "", columns - 1),
+                format!("1{:=<1$}", "", columns - 1),
+                format!("2{:-<1$}", "", columns - 1),
+            ];
+            let (begin, rest) = message.split_at(columns.min(message.len()));
+            rows.extend([begin, rest].map(|row| row.trim_end().to_owned()));
+            terminal.wait_for(|seen| {
+                let seen = seen.rows();
+                let top = seen.iter().position(|row| *row == rows[0]);
+                top.is_some_and(|top| {
+                    seen[top..top + 5] == rows
+                        && seen[top + 5..].iter().all(String::is_empty)
+                        && !seen[..top].iter().any(|row| row.contains(['-', '=', ':']))
+                })
+            });
+        }
+        let [first, _, third] = &mut displays;
+        first.finish();
+        third.finish();
+        terminal.wait_for(|seen| {
+            let (row, column) = seen.cursor();
+            column == 0 && row > 0 && seen.row(usize::from(row) - 1) == "a: no such file"
+        });
+    }
 }
 
 #[test]

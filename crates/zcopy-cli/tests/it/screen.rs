@@ -15,6 +15,8 @@ use rustix::termios::Winsize;
 
 use crate::child;
 
+mod reflow;
+
 /// How long something may take that takes no time unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -252,6 +254,12 @@ impl Terminal {
             NonZeroU16::new(columns).unwrap(),
         );
         self.seen().parser.set_size(new_rows, new_columns);
+        rustix::termios::tcsetwinsize(&self.user, size(rows, columns)).unwrap();
+    }
+
+    /// Changes the window's size, and breaks lines that were too long for a row or joins them again, as many terminals do.
+    pub(crate) fn resize_and_reflow(&self, rows: u16, columns: u16) {
+        reflow::reflow(&mut self.seen().parser, rows, columns);
         rustix::termios::tcsetwinsize(&self.user, size(rows, columns)).unwrap();
     }
 

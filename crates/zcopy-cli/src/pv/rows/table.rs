@@ -2,19 +2,24 @@
 
 use std::fmt;
 
+use super::super::text::width;
 use crate::tty::Size;
 
 /// How long a table may be as text.
-pub(super) const LONGEST: usize = 64;
+pub(super) const LONGEST: u64 = 1 << 18;
 
-/// Where all rows are, and how many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Where all rows are, how many, and what stands there that no process draws again.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Table {
     pub(super) top: Top,
     /// How many rows are taken, also by those who have left since.
     pub(super) used: u16,
     /// How large the terminal was when somebody last looked.
     pub(super) size: Option<Size>,
+    /// The last lines of displays that have ended, by their slots.
+    pub(super) ended: Vec<(u16, String)>,
+    /// The messages that stand below the rows.
+    pub(super) messages: Vec<String>,
 }
 
 /// The row of the first.
@@ -32,7 +37,8 @@ pub(super) enum Top {
 impl Table {
     /// The table, if these bytes are one.
     pub(super) fn parsed(bytes: &[u8]) -> Option<Self> {
-        let mut words = std::str::from_utf8(bytes).ok()?.split_ascii_whitespace();
+        let mut lines = std::str::from_utf8(bytes).ok()?.split_terminator('\n');
+        let mut words = lines.next()?.split_ascii_whitespace();
         let top = match words.next()? {
             "unknown" => Top::Unknown,
             "nowhere" => Top::Nowhere,
@@ -40,11 +46,26 @@ impl Table {
         };
         let mut number = || words.next()?.parse::<u16>().ok();
         let (used, columns, rows) = (number()?, number()?, number()?);
+        let (mut ended, mut messages) = (Vec::new(), Vec::new());
+        for line in lines {
+            match line.split_once(' ')? {
+                ("message", text) => messages.push(text.to_owned()),
+                (slot, text) => ended.push((slot.parse().ok()?, text.to_owned())),
+            }
+        }
         Some(Self {
             top,
             used,
             size: (columns > 0).then_some(Size { columns, rows }),
+            ended,
+            messages,
         })
+    }
+
+    /// How many rows the displays and the messages take on a terminal of so many columns.
+    pub(super) fn height(&self, columns: u16) -> u16 {
+        let messages = self.messages.iter().map(|message| height(message, columns));
+        messages.fold(self.used, u16::saturating_add)
     }
 }
 
@@ -56,8 +77,21 @@ impl fmt::Display for Table {
             Top::At(row) => write!(f, "{row}")?,
         }
         let (columns, rows) = self.size.map_or((0, 0), |size| (size.columns, size.rows));
-        writeln!(f, " {} {columns} {rows}", self.used)
+        writeln!(f, " {} {columns} {rows}", self.used)?;
+        for (slot, line) in &self.ended {
+            writeln!(f, "{slot} {}", line.replace('\n', " "))?;
+        }
+        for message in &self.messages {
+            writeln!(f, "message {}", message.replace('\n', " "))?;
+        }
+        Ok(())
     }
+}
+
+/// How many rows a message takes on a terminal of so many columns.
+pub(super) fn height(message: &str, columns: u16) -> u16 {
+    let rows = width(message).div_ceil(usize::from(columns.max(1)));
+    u16::try_from(rows.max(1)).unwrap_or(u16::MAX)
 }
 
 #[cfg(test)]
@@ -70,18 +104,50 @@ mod tests {
             columns: 80,
             rows: 24,
         };
+        let ended = vec![(2, "\x1b[31m 5 B\x1b[m".to_owned()), (0, String::new())];
+        let messages = vec!["pv: nope: No such file".to_owned(), " ".to_owned()];
         for top in [Top::Unknown, Top::Nowhere, Top::At(0), Top::At(-3)] {
             for size in [None, Some(size)] {
-                let table = Table { top, used: 7, size };
-                assert_eq!(Table::parsed(table.to_string().as_bytes()), Some(table));
+                for (ended, messages) in [
+                    (vec![], vec![]),
+                    (ended.clone(), vec![]),
+                    (ended.clone(), messages.clone()),
+                ] {
+                    let table = Table {
+                        top,
+                        used: 7,
+                        size,
+                        ended,
+                        messages,
+                    };
+                    assert_eq!(Table::parsed(table.to_string().as_bytes()), Some(table));
+                }
             }
         }
     }
 
     #[test]
     fn what_is_no_table_is_none() {
-        for bytes in [&b""[..], b"\xff", b"12", b"a 1 80 24", b"3 -1 80 24"] {
+        for bytes in [
+            &b""[..],
+            b"\xff",
+            b"12",
+            b"a 1 80 24",
+            b"3 -1 80 24",
+            b"3 1 80 24\nx y",
+        ] {
             assert_eq!(Table::parsed(bytes), None, "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn a_message_takes_as_many_rows_as_the_terminal_breaks_it_into() {
+        let table = Table {
+            used: 2,
+            messages: vec!["0123456789".into(), String::new(), "01234567890".into()],
+            ..Table::default()
+        };
+        assert_eq!(table.height(10), 6);
+        assert_eq!(table.height(11), 5);
     }
 }

@@ -56,8 +56,7 @@ pub(super) fn plain(line: &str, shown: usize) -> Vec<u8> {
 }
 
 /// A line for a terminal. What stands there is overwritten, and only the rest of it erased, so that nothing
-/// flickers. Afterwards the cursor is where a message would do least harm: at the beginning of the line, or of the
-/// lowest row of all displays.
+/// flickers. Afterwards the cursor is at the beginning of the line, or of the first row of all displays.
 pub(super) fn in_place(line: &str, turn: Turn, before: Before) -> Vec<u8> {
     without_cursor(Vec::new(), |frame| match turn {
         Turn::Anywhere => {
@@ -72,12 +71,12 @@ pub(super) fn in_place(line: &str, turn: Turn, before: Before) -> Vec<u8> {
             put(frame, line, before.columns);
             frame.push(b'\r');
         }
-        Turn::Row { ours, lowest } => {
+        Turn::Row { ours, first, .. } => {
             if let Some(ours) = ours {
                 let _ = frame.queue(MoveTo(0, ours));
                 put(frame, line, before.columns);
             }
-            let _ = frame.queue(MoveTo(0, lowest));
+            let _ = frame.queue(MoveTo(0, first));
         }
     })
 }

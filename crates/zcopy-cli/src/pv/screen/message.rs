@@ -1,16 +1,14 @@
 //! Messages, which are not to stand in the display's way, nor it in theirs.
 
 use crossterm::QueueableCommand as _;
-use crossterm::cursor::MoveTo;
 use crossterm::terminal::{Clear, ClearType};
 
 use super::frame::fresh_line;
 use super::{A_MOMENT, PATIENCE, Row, Screen};
-use crate::pv::text;
 
 impl Screen {
     /// Writes a message above the display, or wherever standard error leads. The display follows with its next
-    /// frame. During a prompt the message stands below that.
+    /// frame. With `-c` the message stands below the rows of all displays, and during a prompt below that.
     ///
     /// A terminal that takes nothing gets it later.
     pub fn say(&mut self, message: &str) {
@@ -28,7 +26,10 @@ impl Screen {
             }
         } else if self.has_drawn && self.is_ours() && self.has_sequences() {
             if self.take_turn(self.tty.unless_clogged(PATIENCE)).is_some() {
-                let is_said = self.say_above_all(message);
+                let is_said = match &mut self.row {
+                    Row::Own(rows) => rows.say(&mut self.tty, self.size, message, A_MOMENT),
+                    Row::Any | Row::Wanted => false,
+                };
                 self.give_turn_back();
                 if is_said {
                     return;
@@ -48,23 +49,5 @@ impl Screen {
         frame.push(b'\n');
         self.tty.queue(&frame, A_MOMENT);
         self.shown = 0;
-    }
-
-    /// Writes a message above the rows of all displays, which move down. Or says that there is no room.
-    fn say_above_all(&mut self, message: &str) -> bool {
-        let Row::Own(rows) = &mut self.row else {
-            return false;
-        };
-        let width = usize::from(self.size.columns);
-        let lines = text::width(message).div_ceil(width).max(1) as u16;
-        let Some(row) = rows.make_way(&mut self.tty, self.size, lines) else {
-            return false;
-        };
-        let mut frame = Vec::new();
-        let _ = frame.queue(MoveTo(0, row));
-        // IL of ECMA-48, which crossterm has not.
-        frame.extend_from_slice(format!("\x1b[{lines}L{message}").as_bytes());
-        self.tty.queue(&frame, A_MOMENT);
-        true
     }
 }

@@ -1,10 +1,8 @@
-//! While a program asks for a password, nothing is drawn over its prompt. And however zc-pv ends, the cursor is
-//! visible.
+//! While a program asks for a password, nothing is drawn over its prompt.
 
-use rustix::process::Signal;
-
+use super::cursor::shows_the_cursor_in_each_frame;
 use super::{Desk, has_row};
-use crate::screen::{CONTROL_Z, Seen};
+use crate::screen::CONTROL_Z;
 
 /// Writes an object to the file `log` before each frame, whether the frame is drawn or left out.
 const TELLS_FRAMES: &str = "--json=log";
@@ -26,16 +24,6 @@ fn write_and_see(desk: &Desk, source: &mut impl std::io::Write, bytes: usize, to
     source.write_all(&vec![0; bytes]).unwrap();
     desk.wait_for_text("log", &format!("\"bytes\":{total},"));
     see_objects(desk, "log", 1);
-}
-
-/// Sees that every frame shows the cursor that it hides.
-fn shows_the_cursor_in_each_frame(seen: &Seen) {
-    let raw = String::from_utf8_lossy(&seen.raw);
-    let mut frames = raw.split("\x1b[?25l");
-    assert!(!frames.next().unwrap().contains("\x1b[?25h"), "{raw:?}");
-    for frame in frames {
-        assert_eq!(frame.matches("\x1b[?25h").count(), 1, "{raw:?}");
-    }
 }
 
 #[test]
@@ -256,34 +244,4 @@ fn a_terminal_without_sequences_keeps_its_prompt_too() {
          printf behind; stty echo",
     );
     assert_eq!(desk.left(), ["Password: 2.00KiB", "behind"]);
-}
-
-#[test]
-fn a_kill_in_the_middle_of_a_display_leaves_the_cursor_visible() {
-    for switch in ["", "-c", "-x window"] {
-        for n_frames in 1..=4 {
-            let mut desk = Desk::with(&format!("exec pv {switch} -i 0.1 /dev/zero > /dev/null"));
-            desk.wait_for(|seen| {
-                let n = seen.raw.windows(4).filter(|shown| shown == b"B/s]").count();
-                n >= n_frames
-            });
-            desk.signal(Signal::KILL);
-            let _ = desk.end();
-            let seen = desk.seen();
-            assert!(!seen.cursor_is_hidden(), "{switch}");
-            shows_the_cursor_in_each_frame(&seen);
-        }
-    }
-    let mut desk = Desk::with(
-        "mkfifo go; pv -cbN one -i 0.1 < in | pv -cbN two -i 0.1 > /dev/null & \
-         read line < go; kill -9 $(jobs -p) $!; wait; echo over",
-    );
-    let _source = super::fed(&desk, 10);
-    desk.wait_for(|seen| {
-        has_row(seen, "      one: 10.0  B") && has_row(seen, "      two: 10.0  B")
-    });
-    desk.end_pipe("go");
-    let _ = desk.end();
-    assert!(!desk.seen().cursor_is_hidden());
-    shows_the_cursor_in_each_frame(&desk.seen());
 }

@@ -77,7 +77,7 @@ fn one_that_ends_first_leaves_its_row_to_itself() {
 }
 
 #[test]
-fn messages_stand_above_all_rows() {
+fn messages_stand_below_all_rows() {
     let mut desk =
         Desk::with("pv -cbN one -i 0.1 - nope < in | pv -cbN two -i 0.1 > /dev/null; echo over");
     let source = super::fed(&desk, 2048);
@@ -86,13 +86,75 @@ fn messages_stand_above_all_rows() {
     });
     drop(source);
     let rows = desk.left();
-    assert_eq!(rows[0], "pv: nope: No such file or directory");
-    assert_eq!(rows.len(), 4, "{rows:?}");
-    assert_eq!(rows[3], "over");
+    assert_eq!(
+        rows[2..],
+        ["pv: nope: No such file or directory", "over"],
+        "{rows:?}"
+    );
 }
 
 #[test]
-fn statistics_and_an_interrupt_stand_above_all_rows_too() {
+fn a_message_stands_below_a_row_of_its_own_as_with_pv() {
+    // pv draws its row again afterwards, and leaves the cursor there.
+    for pv in [Some(super::ours().to_owned()), crate::peer::pv()] {
+        let Some(pv) = pv else { continue };
+        let mut desk = Desk::of(
+            &pv,
+            8,
+            72,
+            "trap : INT; echo top; pv -cbi 0.1 - nope < in > /dev/null",
+        );
+        let source = super::fed(&desk, 2048);
+        desk.wait_for_row("2.00KiB");
+        drop(source);
+        let rows = desk.left();
+        assert_eq!(
+            rows[..3],
+            ["top", "2.00KiB", "pv: nope: No such file or directory"],
+            "{rows:?}"
+        );
+    }
+}
+
+#[test]
+fn rows_survive_a_window_that_becomes_narrower_and_wider() {
+    for reflows in [false, true] {
+        let mut desk = Desk::sized(
+            9,
+            60,
+            "echo top; pv -cpN one -i 0.1 < in | pv -cpN two -i 0.1 > /dev/null; echo over",
+        );
+        let source = super::fed(&desk, 2048);
+        for width in [60, 30, 50, 25, 70] {
+            if reflows {
+                desk.resize_and_reflow(9, width);
+            } else {
+                desk.resize(9, width);
+            }
+            let bar = |name: &str, row: &str| {
+                row.starts_with(name)
+                    && row.chars().count() == usize::from(width)
+                    && row.ends_with(']')
+            };
+            desk.wait_for(|seen| {
+                let mut rows = seen.rows();
+                rows.retain(|row| !row.is_empty());
+                rows.sort();
+                rows.len() == 3
+                    && bar("      one: [", &rows[0])
+                    && bar("      two: [", &rows[1])
+                    && rows[2] == "top"
+            });
+        }
+        drop(source);
+        let rows = desk.left();
+        assert_eq!(rows.len(), 4, "{rows:?}");
+        assert_eq!((rows[0].as_str(), rows[3].as_str()), ("top", "over"));
+    }
+}
+
+#[test]
+fn statistics_and_an_interrupt_stand_below_all_rows_too() {
     let mut desk = Desk::with(
         "trap : INT; pv -cbN one -i 0.1 < in | pv -cbN two -i 0.1 > /dev/null; echo over",
     );
@@ -104,8 +166,10 @@ fn statistics_and_an_interrupt_stand_above_all_rows_too() {
     let rows = desk.left();
     drop(source);
     let told = "pv: interrupted by a signal: Interrupt";
-    assert_eq!(rows[..2], [told, told], "{rows:?}");
-    assert_eq!(rows[4..], ["over"], "{rows:?}");
+    assert_eq!(rows[2..], [told, told, "over"], "{rows:?}");
+    for name in ["      one: 2.00KiB", "      two: 2.00KiB"] {
+        assert!(rows[..2].iter().any(|row| row == name), "{rows:?}");
+    }
     assert!(desk.echoes());
     let mut desk = Desk::sized(8, 99, "pv -cvb f | pv -cvb > /dev/null; echo over");
     let rows = desk.left();
