@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use zcopy_cli::look::Look;
 use zcopy_cli::pv::screen::{Screen, Setup};
 
-use crate::screen::{CONTROL_Q, CONTROL_S, Terminal};
+use crate::screen::{CONTROL_Q, Terminal};
 
 const ABLE: Look = Look {
     utf8: true,
@@ -250,25 +250,26 @@ fn colours_end_with_the_line() {
 }
 
 #[test]
-fn a_terminal_that_is_stopped_takes_a_frame_whole_or_not_at_all() {
-    let (terminal, _program, mut screen) = screen(5, 20);
-    let (over, is_over) = std::sync::mpsc::channel::<()>();
-    std::thread::scope(|scope| {
-        // A test that fails drops the sender, which ends the thread too.
-        let over = over;
-        let terminal = &terminal;
-        scope.spawn(move || {
-            while is_over.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
-                terminal.press(CONTROL_S);
-                terminal.press(CONTROL_Q);
-            }
-        });
-        for n in 0..500 {
-            screen.draw(&format!("{n:020}"));
-            // The last byte of a frame is that of the sequence that shows the cursor.
-            terminal.wait_for(|seen| seen.raw.is_empty() || seen.raw.ends_with(b"\x1b[?25h"));
-            assert!(!terminal.seen().cursor_is_hidden());
+fn control_s_does_not_stop_a_terminal_while_the_cursor_is_hidden() {
+    // The kernel stops it only at line feeds and tabs, and after 2048 bytes.
+    for (shares, n_hidden) in [(false, 4), (true, 3)] {
+        let (terminal, program) = Terminal::new(5, 3000);
+        let setup = Setup {
+            shares,
+            ..Setup::default()
+        };
+        let mut screen = Screen::on(program.as_fd(), setup, ABLE).unwrap();
+        for len in [1, 20, 100, 2000, 2999] {
+            screen.draw(&"x".repeat(len));
+            terminal.wait_for(|seen| {
+                let text = String::from_utf8_lossy(&seen.raw);
+                text.matches('x').count() >= len && text.trim_end().ends_with(['h', 'K', '\r'])
+            });
         }
-        drop(over);
-    });
+        let raw = String::from_utf8(terminal.seen().raw.clone()).unwrap();
+        crate::screen::hides_the_cursor_only_within_chunks(&raw);
+        assert!(!terminal.seen().cursor_is_hidden());
+        // A frame that is too long leaves the cursor as it is.
+        assert_eq!(raw.matches("\x1b[?25l").count(), n_hidden);
+    }
 }

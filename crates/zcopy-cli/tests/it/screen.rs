@@ -351,6 +351,15 @@ fn show(user: &File, (seen, changed): &(Mutex<Seen>, Condvar)) {
     }
 }
 
+/// Sees that the cursor is hidden only within what the kernel gives to a terminal at once.
+pub(crate) fn hides_the_cursor_only_within_chunks(raw: &str) {
+    for frame in raw.split("\x1b[?25l").skip(1) {
+        let (hidden, _) = frame.split_once("\x1b[?25h").expect("it is shown again");
+        assert!(!hidden.contains(['\n', '\t']), "{hidden:?}");
+        assert!(hidden.len() <= 2048 - 12, "{}", hidden.len());
+    }
+}
+
 fn size(rows: u16, columns: u16) -> Winsize {
     Winsize {
         ws_row: rows,

@@ -47,6 +47,8 @@ fn lines_are_drawn_over_those_before_however_many_there_are() {
         terminal.wait_for(|screen| screen.rows() == seen);
     }
     terminal.wait_for(|seen| !seen.cursor_is_hidden());
+    let raw = String::from_utf8(terminal.seen().raw.clone()).unwrap();
+    crate::screen::hides_the_cursor_only_within_chunks(&raw);
     several.finish();
     terminal.wait_for(|seen| {
         seen.row(0) == "last" && seen.cursor() == (1, 0) && !seen.cursor_is_hidden()

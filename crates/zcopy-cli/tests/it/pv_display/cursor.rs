@@ -15,6 +15,7 @@ pub(super) fn shows_the_cursor_in_each_frame(seen: &Seen) {
     for frame in frames {
         assert_eq!(frame.matches("\x1b[?25h").count(), 1, "{raw:?}");
     }
+    crate::screen::hides_the_cursor_only_within_chunks(&raw);
 }
 
 #[test]
