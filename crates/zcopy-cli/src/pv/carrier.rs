@@ -11,7 +11,7 @@ use rustix::fs::{FileType, SeekFrom, Stat};
 use zcopy::{Ended, Report, Side, SkipErrors, Sparse, Strategy, SyncData, Transfer};
 
 use super::changes::{Changes, DirectFlags};
-use super::display::{Display, Stage};
+use super::display::{Display, Handles, Stage};
 use super::input::{self, Input};
 use super::meter::Meter;
 use super::output::Output;
@@ -41,6 +41,7 @@ pub(crate) struct Carrier<'a> {
     settings: &'a Settings,
     meter: &'a Meter,
     display: &'a Display,
+    handles: &'a Handles,
     changes: &'a Changes,
     limit: Limit,
     status: Status,
@@ -57,7 +58,7 @@ impl<'a> Carrier<'a> {
     pub(crate) fn new(
         settings: &'a Settings,
         meter: &'a Meter,
-        display: &'a Display,
+        (display, handles): (&'a Display, &'a Handles),
         changes: &'a Changes,
         limit: Limit,
     ) -> Self {
@@ -65,6 +66,7 @@ impl<'a> Carrier<'a> {
             settings,
             meter,
             display,
+            handles,
             changes,
             limit,
             status: Status::GOOD,
@@ -174,7 +176,7 @@ impl<'a> Carrier<'a> {
             self.is_own_output(name);
             return ControlFlow::Continue(());
         }
-        let Some(running) = self.display.stop().begin() else {
+        let Some(running) = self.handles.stop.begin() else {
             return ControlFlow::Break(());
         };
         let (from, to) = (input.as_fd(), output.as_fd());
@@ -235,7 +237,7 @@ impl<'a> Carrier<'a> {
         input: &impl AsFd,
         output: &Output,
     ) -> (zcopy::Result<Report>, u64) {
-        let control = self.display.control();
+        let control = &self.handles.control;
         let (mut prefix, mut counted) = (Vec::new(), 0);
         loop {
             control.take_change();
@@ -244,7 +246,7 @@ impl<'a> Carrier<'a> {
             let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
             counted += self.count(name, report);
             let is_to_go_on = report.ended() == Ended::Stopped
-                && self.display.stop().flow().is_continue()
+                && self.handles.stop.flow().is_continue()
                 && control.take_change();
             if !is_to_go_on {
                 return (outcome, counted);
@@ -292,7 +294,7 @@ impl<'a> Carrier<'a> {
                 }
             }
         }
-        let control = self.display.control();
+        let control = &self.handles.control;
         match (control.limiter(), settings.counted) {
             (Some(limiter), Counted::Bytes) => transfer = transfer.rate_limit(limiter),
             (Some(limiter), Counted::Records(_)) => transfer = transfer.record_rate_limit(limiter),
@@ -340,7 +342,7 @@ impl<'a> Carrier<'a> {
                 }
             });
         }
-        let shares = self.display.shares_terminal();
+        let shares = self.handles.shares_terminal;
         if !self.is_spooling && (shares || self.meter.witness().is_needed()) {
             transfer = transfer.inspect(|bytes| {
                 self.meter.pass(bytes.len());
@@ -356,7 +358,7 @@ impl<'a> Carrier<'a> {
             if control.is_changed() {
                 return ControlFlow::Break(());
             }
-            self.display.stop().flow()
+            self.handles.stop.flow()
         });
         if settings.explains {
             self.say(name, &transfer.plan()?.to_string());

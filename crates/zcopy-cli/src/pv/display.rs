@@ -4,19 +4,19 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::num::NonZeroU64;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::changes::Changes;
 use super::ending::Ending;
-use super::face::Face;
+use super::face::{Face, Faces};
 use super::meter::Meter;
 use super::objects::Objects;
+use super::output_pipe::OutputPipe;
 use super::remote::{Control, Incoming};
-use super::settings::{Form, Output, Settings};
+use super::settings::{Form, Output, Settings, Side};
 use super::signals::{self, Signals};
 use super::stop::Stop;
 use crate::exit;
@@ -36,8 +36,10 @@ pub(super) enum Event {
     Remote(Incoming),
     /// The total of the stage has changed, in what is counted and in bytes.
     Resize(Option<u64>, Option<u64>),
+    /// The last byte has been moved.
+    Moved(Side),
     /// There is nothing more to come.
-    Over(Ending),
+    Over(Side, Ending),
 }
 
 impl From<signals::Event> for Event {
@@ -66,6 +68,38 @@ pub(crate) struct Place {
     pub(crate) counted: u64,
 }
 
+/// A transfer that is shown.
+pub(crate) struct Shown {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) meter: Arc<Meter>,
+    /// The pipe whose unread bytes have not arrived yet.
+    pub(crate) output: Option<Arc<OutputPipe>>,
+    /// What is to be taken back if a signal ends the process. No other transfer shares it.
+    pub(crate) changes: Arc<Changes>,
+    pub(crate) stage: Stage,
+}
+
+/// The handles by which the thread that draws stops or changes one transfer.
+#[derive(Clone, Debug)]
+pub(crate) struct Handles {
+    /// Stops the transfer when a signal ends the process.
+    pub(super) stop: Arc<Stop>,
+    /// What other processes may change of the transfer.
+    pub(super) control: Arc<Control>,
+    /// Whether the bytes go to the terminal that is drawn on, so that the display has to know of each where it stands.
+    pub(super) shares_terminal: bool,
+}
+
+impl Handles {
+    fn of(settings: &Settings) -> Self {
+        Self {
+            stop: Arc::default(),
+            control: Arc::new(Control::new(settings.rate_limit.map(NonZeroU64::get))),
+            shares_terminal: shares_terminal(settings),
+        }
+    }
+}
+
 /// An input that has come to its end.
 #[derive(Debug)]
 pub(super) struct File {
@@ -80,61 +114,46 @@ pub(crate) struct Display {
     events: Sender<Event>,
     thread: JoinHandle<()>,
     signals: Signals,
-    stop: Arc<Stop>,
-    control: Arc<Control>,
-    shares_terminal: bool,
 }
 
 impl Display {
-    /// Begins to show what the meter says. `output` is the pipe whose unread bytes have not arrived yet.
-    pub(crate) fn begin(
-        settings: &Arc<Settings>,
-        meter: &Arc<Meter>,
-        output: Option<OwnedFd>,
-        changes: &Arc<Changes>,
+    /// Begins to show a transfer.
+    pub(crate) fn begin(shown: Shown, objects: Option<Objects>) -> io::Result<(Self, Handles)> {
+        let handles = Handles::of(&shown.settings);
+        let display = Self::start((shown, handles.clone()), None, objects)?;
+        Ok((display, handles))
+    }
+
+    /// Begins to show both sides of a command: its input, and its output.
+    pub(crate) fn begin_both(
+        input: Shown,
+        output: Shown,
         objects: Option<Objects>,
-        stage: Stage,
+    ) -> io::Result<(Self, [Handles; 2])> {
+        let handles = [&input, &output].map(|shown| Handles::of(&shown.settings));
+        let [first, second] = handles.clone();
+        let display = Self::start((input, first), Some((output, second)), objects)?;
+        Ok((display, handles))
+    }
+
+    fn start(
+        first: (Shown, Handles),
+        output: Option<(Shown, Handles)>,
+        objects: Option<Objects>,
     ) -> io::Result<Self> {
         let (events, receiver) = mpsc::channel();
         let signals = Signals::sent_to(events.clone())?;
-        let stop = Arc::<Stop>::default();
-        let control = Arc::new(Control::new(settings.rate_limit.map(NonZeroU64::get)));
-        let shares_terminal = shares_terminal(settings);
-        let face = Face::new(
-            settings.clone(),
-            meter.clone(),
-            output,
-            changes.clone(),
-            objects,
-            (stop.clone(), control.clone(), events.clone()),
-            stage,
-        )?;
+        let objects = objects.map(|objects| Arc::new(Mutex::new(objects)));
+        let face = |(shown, handles)| Face::new(shown, handles, objects.clone(), events.clone());
+        let faces = Faces::of(face(first)?, output.map(face).transpose()?);
         let thread = thread::Builder::new()
             .name("display".into())
-            .spawn(move || face.show(&receiver))?;
+            .spawn(move || faces.show(&receiver))?;
         Ok(Self {
             events,
             thread,
             signals,
-            stop,
-            control,
-            shares_terminal,
         })
-    }
-
-    /// Returns the handle that stops a transfer when a signal ends the process.
-    pub(super) fn stop(&self) -> &Stop {
-        &self.stop
-    }
-
-    /// What other processes may change of the transfer.
-    pub(super) fn control(&self) -> &Control {
-        &self.control
-    }
-
-    /// Whether the bytes go to the terminal that this draws on, so that it has to know of each where it stands.
-    pub(crate) fn shares_terminal(&self) -> bool {
-        self.shares_terminal
     }
 
     /// Goes on with something else, on a line of its own.
@@ -161,11 +180,26 @@ impl Display {
         }));
     }
 
+    /// Shows that the last byte of one side of a command has been moved.
+    pub(super) fn moved(&self, side: Side) {
+        self.tell(Event::Moved(side));
+    }
+
+    /// Tells programs how one side of a command ended.
+    pub(super) fn side_over(&self, side: Side, ending: Ending) {
+        if !self.signals.has_interrupted() {
+            self.tell(Event::Over(side, ending));
+        }
+    }
+
     /// Shows how it ended. If a signal has come first, that is how, and this does not return.
     pub(crate) fn finish(self, ending: Ending) {
-        if !self.signals.has_interrupted() {
-            self.tell(Event::Over(ending));
-        }
+        self.side_over(Side::Output, ending);
+        self.join();
+    }
+
+    /// Waits until everything has been shown.
+    pub(super) fn join(self) {
         // Should it have panicked, it has said so.
         let _ = self.thread.join();
     }

@@ -1,28 +1,25 @@
 //! What is shown, and when.
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 
 use super::changes::Changes;
-use super::display::{Event, File, Stage, shares_terminal};
+use super::display::{Event, File, Handles, Shown, Stage};
 use super::ending::State;
 use super::format::Format;
 use super::hook::{Hook, HookEnv};
 use super::instrument::{Clock, Instrument};
-use super::meter::Meter;
 use super::objects::Objects;
 use super::reading::Reading;
-use super::remote::{self, Control, Watchers};
+use super::remote::{self, Watchers};
 use super::render::{self, render};
 use super::screen::{Screen, Setup};
 use super::settings::{Form, Settings};
-use super::signals::{self, Event as Signal};
-use super::stop::Stop;
+use super::signals::Event as Signal;
 use super::{json, titles};
 use crate::exit;
 use crate::quote::quoted;
@@ -31,6 +28,9 @@ use crate::{number, time};
 mod end;
 mod objects;
 mod requests;
+mod sides;
+
+pub(super) use sides::Faces;
 
 /// How often to look whether the first byte has come, or the last command is over.
 const LOOK: Duration = Duration::from_millis(50);
@@ -48,8 +48,7 @@ const LONG: Duration = Duration::from_secs(3600);
 pub(super) struct Face {
     settings: Arc<Settings>,
     changes: Arc<Changes>,
-    stop: Arc<Stop>,
-    control: Arc<Control>,
+    handles: Handles,
     /// Where requests of other processes are sent once they have been read.
     events: Sender<Event>,
     watchers: Watchers,
@@ -61,7 +60,7 @@ pub(super) struct Face {
     /// When to look next whether the command is to be run.
     hook_due: Instant,
     /// Where objects go, if not to standard error.
-    objects: Option<Objects>,
+    objects: Option<Arc<Mutex<Objects>>>,
     /// When to draw next.
     due: Instant,
     /// Whether the first byte is waited for.
@@ -69,23 +68,30 @@ pub(super) struct Face {
     line: String,
     /// How many stages have ended.
     n_stages: u64,
+    /// The last reading, once the last byte has been moved.
+    last: Option<Reading>,
+    /// Whether programs have been told the end.
+    is_over: bool,
 }
 
 impl Face {
     pub(super) fn new(
-        settings: Arc<Settings>,
-        meter: Arc<Meter>,
-        output: Option<OwnedFd>,
-        changes: Arc<Changes>,
-        objects: Option<Objects>,
-        handles: (Arc<Stop>, Arc<Control>, Sender<Event>),
-        stage: Stage,
+        shown: Shown,
+        handles: Handles,
+        objects: Option<Arc<Mutex<Objects>>>,
+        events: Sender<Event>,
     ) -> io::Result<Self> {
-        let (stop, control, events) = handles;
+        let Shown {
+            settings,
+            meter,
+            output,
+            changes,
+            stage,
+        } = shown;
         let mut screen = Screen::on_stderr(Setup {
             force: settings.force,
             own_row: settings.own_row,
-            shares: shares_terminal(&settings),
+            shares: handles.shares_terminal,
             columns: settings.columns,
             rows: settings.rows,
         })?;
@@ -103,14 +109,15 @@ impl Face {
             objects,
             settings,
             changes,
-            stop,
-            control,
+            handles,
             events,
             watchers: Watchers::new(),
             screen,
             hook,
             line: String::new(),
             n_stages: 0,
+            last: None,
+            is_over: false,
         };
         if face.instrument.is_of_another_process() {
             // The first rate is that since now.
@@ -120,59 +127,56 @@ impl Face {
         Ok(face)
     }
 
-    /// Shows what the meter says until all is over.
-    pub(super) fn show(mut self, events: &Receiver<Event>) {
-        loop {
-            let timeout = self.next_due().saturating_duration_since(Instant::now());
-            match events.recv_timeout(timeout) {
-                Ok(Event::Over(ending)) => return self.finish(events, &ending),
-                Ok(event) => self.answer(event),
-                Err(RecvTimeoutError::Timeout) => {
-                    self.tell_watchers();
-                    self.tick();
-                }
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
+    fn answer(&mut self, event: Event) {
+        match event {
+            Event::Signal(Signal::Requested) => remote::answer(self.events.clone()),
+            Event::Resize(total, bytes) => self.instrument.resize(total, bytes),
+            Event::Stage(stage) => self.begin_stage(stage),
+            Event::EndOfFile(file) => self.tell_file(&file),
+            // These may concern both sides of a command.
+            Event::Signal(_)
+            | Event::Remote(_)
+            | Event::Say(_)
+            | Event::Moved(_)
+            | Event::Over(..) => {}
         }
     }
 
-    fn answer(&mut self, event: Event) {
-        match event {
-            Event::Signal(Signal::Resized | Signal::Continued) => {
-                self.screen.measure();
-                self.draw_again();
-            }
-            Event::Signal(Signal::Pause) => {
-                // What the terminal has echoed stands in the line. Of several displays the first has perhaps forgotten
-                // already where they are.
-                if !self.screen.has_own_row() {
-                    self.draw_again();
-                }
-                self.screen.pause();
-                let stopped = signals::stop();
-                self.instrument.skip(stopped);
-                self.due += stopped;
-                self.screen.measure();
-                self.draw_again();
-            }
-            Event::Signal(Signal::Interrupted(signal)) => self.interrupted(signal),
-            Event::Signal(Signal::Requested) => remote::answer(self.events.clone()),
-            Event::Remote(incoming) => self.serve(incoming),
-            Event::Resize(total, bytes) => self.instrument.resize(total, bytes),
-            Event::Stage(stage) => self.begin_stage(stage),
-            Event::Say(message) => self.complain(&message),
-            Event::EndOfFile(file) => self.tell_file(&file),
-            Event::Over(_) => {}
+    /// Looks how large the terminal is now.
+    fn measure(&mut self) {
+        self.screen.measure();
+        self.draw_again();
+    }
+
+    /// Leaves the screen to the shell, before a pause.
+    fn pause(&mut self) {
+        // What the terminal has echoed stands in the line. Of several displays the first has perhaps forgotten
+        // already where they are.
+        if !self.screen.has_own_row() {
+            self.draw_again();
         }
+        self.screen.pause();
+    }
+
+    /// Goes on after the process was stopped for some time.
+    fn resume(&mut self, stopped: Duration) {
+        self.instrument.skip(stopped);
+        self.due += stopped;
+        self.screen.measure();
+        self.draw_again();
     }
 
     fn tick(&mut self) {
         let now = Instant::now();
-        if self.hook.is_some() && self.hook_due <= now {
+        if self.hook.is_some() && self.last.is_none() && self.hook_due <= now {
             self.see_hook();
             self.hook_due = now + HOOK_INTERVAL;
         }
         if now < self.due {
+            return;
+        }
+        if self.last.is_some() {
+            self.due = now + LONG;
             return;
         }
         if self.waits {

@@ -95,6 +95,8 @@ pub struct Shown {
     pub tab: bool,
     /// Whether there is a name, by `-N`.
     pub name: bool,
+    /// What the other side of a command has moved, for the output side of `-M both`.
+    pub ratio: bool,
 }
 
 impl Shown {
@@ -117,6 +119,7 @@ impl Shown {
         let plain = Self {
             name: false,
             tab: false,
+            ratio: false,
             ..self.clone()
         };
         plain == Self::default()
@@ -192,6 +195,7 @@ impl Format {
             (shown.finish, Piece::Finish),
             (shown.tail.is_some(), Piece::Tail(shown.tail.unwrap_or(0))),
             (shown.tab, Piece::Tab),
+            (shown.ratio, Piece::Ratio),
         ];
         Self {
             pieces: chosen(pieces),
@@ -217,6 +221,7 @@ impl Format {
             (shown.bytes, Piece::Bytes),
             (shown.rate, Piece::Rate),
             (!shown.bytes && !shown.rate, Piece::Amount),
+            (shown.ratio, Piece::Ratio),
         ];
         let blank = Piece::Literal(" ".to_owned());
         let mut spaced = Vec::new();

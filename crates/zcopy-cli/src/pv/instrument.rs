@@ -1,6 +1,5 @@
 //! What the meter says, turned into readings: by when, how fast, how much longer.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,7 @@ use zcopy::Strategy;
 
 use super::display::{Place, Stage};
 use super::meter::Meter;
+use super::output_pipe::OutputPipe;
 use super::reading::{BufferUse, Reading};
 use crate::history::{History, Statistics};
 
@@ -21,7 +21,9 @@ pub(super) type Clock = fn() -> Zoned;
 pub(super) struct Instrument {
     meter: Arc<Meter>,
     /// The pipe whose unread bytes have not arrived yet.
-    output: Option<OwnedFd>,
+    output: Option<Arc<OutputPipe>>,
+    /// How far the other side of a command has come.
+    other_side: Option<Arc<Meter>>,
     stage: Stage,
     window: Duration,
     clock: Clock,
@@ -41,13 +43,14 @@ impl Instrument {
     /// Readings of a stage that begins now, with averages over `window`.
     pub(super) fn new(
         meter: Arc<Meter>,
-        output: Option<OwnedFd>,
+        output: Option<Arc<OutputPipe>>,
         (window, clock): (Duration, Clock),
         stage: Stage,
     ) -> Self {
         Self {
             meter,
             output,
+            other_side: None,
             stage,
             window,
             clock,
@@ -58,6 +61,16 @@ impl Instrument {
             highest: 0,
             passed: 0,
         }
+    }
+
+    /// The meter that is read.
+    pub(super) fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
+    }
+
+    /// Compares the bytes with those of the other side of a command.
+    pub(super) fn compare_with(&mut self, other_side: Arc<Meter>) {
+        self.other_side = Some(other_side);
     }
 
     /// What is being moved.
@@ -224,6 +237,7 @@ impl Instrument {
             tail,
             line,
             beat: self.history.beat(),
+            ratio: self.ratio(),
             is_over,
             ..Reading::before((self.clock)(), self.stage.total)
         }
@@ -256,13 +270,24 @@ impl Instrument {
 
     /// What sits in the output's pipe, and has not been read.
     fn unread(&self) -> u64 {
-        let unread = self.output.as_ref().map(rustix::io::ioctl_fionread);
-        unread.and_then(Result::ok).unwrap_or(0)
+        let unread = self.output.as_ref().and_then(|output| output.unread());
+        unread.unwrap_or(0)
+    }
+
+    /// What the other side of a command has moved for each byte or line of this side.
+    #[allow(
+        clippy::cast_precision_loss,
+        reason = "four digits of the ratio are shown"
+    )]
+    fn ratio(&self) -> Option<f64> {
+        let theirs = self.other_side.as_ref()?.place().counted;
+        let ours = self.highest;
+        (ours > 0 && theirs > 0).then(|| theirs as f64 / ours as f64)
     }
 
     fn buffer_use(&self, unread: u64) -> BufferUse {
-        let capacity = self.output.as_ref().map(rustix::pipe::fcntl_getpipe_size);
-        if let Some(Ok(capacity)) = capacity
+        let capacity = self.output.as_ref().and_then(|output| output.capacity());
+        if let Some(capacity) = capacity
             && capacity > 0
         {
             return BufferUse::Percent((unread * 100 / capacity as u64).min(100) as u8);

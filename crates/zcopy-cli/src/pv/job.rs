@@ -12,11 +12,12 @@ use rustix::fs::{FileType, Stat};
 use super::carrier::{Carrier, Limit, is_same_file};
 use super::changes::Changes;
 use super::digest::{self, Stream};
-use super::display::{Display, Place, Stage};
+use super::display::{Display, Place, Shown, Stage};
 use super::ending::{Ending, Refusal, State};
 use super::format::Format;
 use super::input;
 use super::meter::Meter;
+use super::monitor;
 use super::objects::Objects;
 use super::options::Args;
 use super::output::Output;
@@ -36,12 +37,16 @@ pub const MISUSE: u8 = Status::MEMORY.number();
 /// Does what the command line asks for, and complains of what cannot be done.
 #[must_use]
 pub fn run(args: &Args, matches: &ArgMatches) -> ExitCode {
-    let settings = Settings::of(args, matches);
+    let refused = monitor::refused(args);
+    let settings = refused.map_or_else(|| Settings::of(args, matches), Err);
     let remote = settings.and_then(|settings| Ok((Remote::of(args)?, settings)));
     match remote {
         Ok((Some(remote), settings)) => remote.run(args, settings),
         Ok((None, settings)) if !args.watchfd.is_empty() => watch::follow(args, &settings).into(),
-        Ok((None, settings)) => transfer(settings).into(),
+        Ok((None, mut settings)) => match settings.monitor.take() {
+            Some(monitor) => monitor::run(settings, &monitor).into(),
+            None => transfer(settings).into(),
+        },
         Err(message) => {
             exit::say(&message);
             MISUSE.into()
@@ -60,32 +65,21 @@ fn transfer(mut settings: Settings) -> Status {
     let dies_of_sigpipe = !sys::is_ignored(libc::SIGPIPE);
     sys::ignore_sigpipe();
 
-    let objects = match settings
-        .json
-        .as_ref()
-        .map(|json| open_objects(json, &settings))
-    {
-        Some(Ok(objects)) => Some(objects),
-        Some(Err(refusal)) => return refusal.report(&settings, None),
-        None => None,
+    let objects = match objects(&settings) {
+        Ok(objects) => objects,
+        Err(refusal) => return refusal.report(&settings, None),
     };
-    let (changes, output, sizes) = match prepare(&settings) {
+    let prepared = prepare(&settings).and_then(|(changes, output)| {
+        let sizes = sizes(&settings, &output)?;
+        Ok((changes, output, sizes))
+    });
+    let (changes, output, sizes) = match prepared {
         Ok(prepared) => prepared,
         Err(refusal) => return refusal.report(&settings, objects),
     };
 
-    let digest = settings.hash.map(Stream::new);
-    let tail_bytes = settings.formats().map(Format::tail_bytes).max();
-    let witness = Witness::new(
-        tail_bytes.unwrap_or(0),
-        settings.formats().any(Format::needs_line),
-        digest,
-    );
-    let meter = Arc::new(Meter::new(settings.counted, witness));
+    let meter = meter(&settings);
     let settings = Arc::new(settings);
-    let pipe = output
-        .is(FileType::Fifo)
-        .then(|| output.as_fd().try_clone_to_owned());
     let first = Stage {
         name: match &settings.spool {
             Some(_) => Some("(input)".to_owned()),
@@ -95,21 +89,26 @@ fn transfer(mut settings: Settings) -> Status {
         bytes: sizes.bytes,
         from: Place::default(),
     };
-    let display = Display::begin(
-        &settings,
-        &meter,
-        pipe.and_then(Result::ok),
-        &changes,
-        objects,
-        first,
-    );
-    let display = match display {
+    let shown = Shown {
+        settings: settings.clone(),
+        meter: meter.clone(),
+        output: output.pipe(),
+        changes: changes.clone(),
+        stage: first,
+    };
+    let (display, handles) = match Display::begin(shown, objects) {
         Ok(display) => display,
         Err(error) => {
             return Refusal::of(Status::INTERNAL, "(stderr)", &error).report(&settings, None);
         }
     };
-    let mut carrier = Carrier::new(&settings, &meter, &display, &changes, sizes.limit);
+    let mut carrier = Carrier::new(
+        &settings,
+        &meter,
+        (&display, &handles),
+        &changes,
+        sizes.limit,
+    );
     let taken = match &settings.spool {
         None => carrier.carry_all(&settings.inputs, &output),
         Some(spool) => carrier.carry_through(spool, &settings.inputs, &output),
@@ -178,8 +177,25 @@ pub(super) fn open_objects(json: &JsonOutput, settings: &Settings) -> Result<Obj
     })
 }
 
-/// Keeps the process's number, opens the output, and asks how much there is to move.
-fn prepare(settings: &Settings) -> Result<(Arc<Changes>, Output, Sizes), Refusal> {
+/// Opens the place for objects, if they have one of their own.
+pub(super) fn objects(settings: &Settings) -> Result<Option<Objects>, Refusal> {
+    let json = settings.json.as_ref();
+    json.map(|json| open_objects(json, settings)).transpose()
+}
+
+/// The meter of a transfer with these settings.
+pub(super) fn meter(settings: &Settings) -> Arc<Meter> {
+    let tail_bytes = settings.formats().map(Format::tail_bytes).max();
+    let witness = Witness::new(
+        tail_bytes.unwrap_or(0),
+        settings.formats().any(Format::needs_line),
+        settings.hash.map(Stream::new),
+    );
+    Arc::new(Meter::new(settings.counted, witness))
+}
+
+/// Keeps the process's number, and opens the output.
+pub(super) fn prepare(settings: &Settings) -> Result<(Arc<Changes>, Output), Refusal> {
     let pidfile = match settings.pidfile.as_deref() {
         Some(path) => Some(
             Pidfile::at(path)
@@ -196,8 +212,7 @@ fn prepare(settings: &Settings) -> Result<(Arc<Changes>, Output, Sizes), Refusal
         Refusal::of(Status::ACCESS, &name, &error)
     })?;
     replace(&settings.inputs, &output)?;
-    let sizes = sizes(settings, &output)?;
-    Ok((changes, output, sizes))
+    Ok((changes, output))
 }
 
 /// The file that the digest is of, if it is of one file.
@@ -249,16 +264,16 @@ fn replace(inputs: &[OsString], output: &Output) -> Result<(), Refusal> {
 
 /// How much there will be.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sizes {
+pub(super) struct Sizes {
     /// In what is counted.
-    total: Option<u64>,
+    pub(super) total: Option<u64>,
     /// In bytes, where the lines are not known.
-    bytes: Option<u64>,
-    limit: Limit,
+    pub(super) bytes: Option<u64>,
+    pub(super) limit: Limit,
 }
 
-/// How much there will be, and how much may be moved at most.
-fn sizes(settings: &Settings, output: &Output) -> Result<Sizes, Refusal> {
+/// Returns the size that the user has given.
+pub(super) fn given_size(settings: &Settings) -> Result<Option<u64>, Refusal> {
     let given = match &settings.size {
         Some(Size::Of(size)) => Some(*size),
         Some(Size::As(path)) => match input::size_as(path) {
@@ -270,7 +285,12 @@ fn sizes(settings: &Settings, output: &Output) -> Result<Sizes, Refusal> {
         },
         None => None,
     };
-    let given = given.filter(|size| *size > 0);
+    Ok(given.filter(|size| *size > 0))
+}
+
+/// How much there will be, and how much may be moved at most.
+pub(super) fn sizes(settings: &Settings, output: &Output) -> Result<Sizes, Refusal> {
+    let given = given_size(settings)?;
     if let (None, Counted::Records(_)) = (given, settings.counted) {
         // How many lines there are is known when all have been read; how far it is, by the bytes.
         return Ok(Sizes {
@@ -310,7 +330,7 @@ fn sizes(settings: &Settings, output: &Output) -> Result<Sizes, Refusal> {
 /// # Errors
 ///
 /// The first one. All have been reported.
-fn close(output: Output, inputs: &[OsString], display: &Display) -> Result<(), Refusal> {
+pub(super) fn close(output: Output, inputs: &[OsString], display: &Display) -> Result<(), Refusal> {
     let mut outcome = Ok(());
     let mut note = |name: &str, closed: std::io::Result<()>| {
         if let Err(error) = closed {

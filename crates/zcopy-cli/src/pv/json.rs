@@ -15,6 +15,9 @@ use crate::json::rounded;
 pub(crate) struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
+    /// The side of a command: `in` or `out`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    side: Option<&'static str>,
     /// Seconds since the beginning.
     elapsed: f64,
     /// Bytes that have arrived.
@@ -54,6 +57,7 @@ impl<'a> Line<'a> {
     ) -> Self {
         Self {
             name,
+            side: None,
             elapsed: rounded(reading.elapsed.as_secs_f64()),
             bytes,
             lines: (!counts_bytes).then_some(reading.moved),
@@ -68,6 +72,11 @@ impl<'a> Line<'a> {
             error: None,
             digest: None,
         }
+    }
+
+    /// Names the side of a command.
+    pub(crate) fn side(self, side: Option<&'static str>) -> Self {
+        Self { side, ..self }
     }
 
     /// Makes it the last object, which says how the transfer ended.

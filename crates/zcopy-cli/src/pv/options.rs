@@ -27,7 +27,7 @@ Sequences of FORMAT, of which those with a * may have a width in front: %20p,
   %a %{average-rate}           the average rate
   %b %{bytes} %{transferred}   the bytes, or lines, that have arrived
   %{ratio}                     how much the other side has moved for each byte,
-                               or -:- where there is none
+                               with -M both, or -:- where there is none
   %T %{buffer-percent}         how full the pipe is that the bytes go to
   %A %{last-written} *         the last bytes that were written, as many as the
                                width says
@@ -41,8 +41,9 @@ Exit status: 0, or the sum of
   2   a file could not be opened      4   an input is the output
   8   something could not be closed   16  something failed while bytes were moved
   32  a signal ended it               64  the command line makes no sense
-or 1, if the file of -P could not be written, or the process of -R or -Q does
-not answer. A reader that leaves ends it by SIGPIPE.
+or 1, if the file of -P could not be written, the process of -R or -Q does not
+answer, or the command of -M fails or cannot be run. A reader that leaves ends
+it by SIGPIPE.
 
 -R changes what is shown (by -p to -9, -F and -N, which return to their defaults
 if they are not given), and -L (0: no limit), -s, -i, -w, -H and -x if they are
@@ -59,7 +60,7 @@ or query it, and root is no exception.";
     about = "Concatenate files to standard output, by the best route the kernel offers, and show how far it has come.\n\n\
              Without FILE, or when FILE is -, read standard input.",
     after_help = SEQUENCES,
-    override_usage = "zc-pv [OPTION]... [FILE]...\n       zc-pv [OPTION]... -d PID[:FD]...\n       zc-pv -R PID [OPTION]...\n       zc-pv -Q PID [OPTION]..."
+    override_usage = "zc-pv [OPTION]... [FILE]...\n       zc-pv [OPTION]... -d PID[:FD]|PATH...\n       zc-pv -R PID [OPTION]...\n       zc-pv -Q PID [OPTION]...\n       zc-pv [OPTION]... -M in|out|both -- COMMAND [ARGUMENT]..."
 )]
 #[allow(
     clippy::struct_excessive_bools,
@@ -112,7 +113,7 @@ pub struct Args {
     )]
     pub(super) last_written: Option<OsString>,
 
-    /// Show what FORMAT says
+    /// Show what FORMAT says; with -M both, the first one is for the input and the second one for the output
     #[arg(
         short = 'F',
         long,
@@ -120,7 +121,7 @@ pub struct Args {
         help_heading = "Show",
         allow_hyphen_values = true
     )]
-    pub(super) format: Option<OsString>,
+    pub(super) format: Vec<OsString>,
 
     /// Print percentages, a line each, whatever standard error is
     #[arg(short = 'n', long, help_heading = "Show")]
@@ -226,7 +227,7 @@ pub struct Args {
     )]
     pub(super) height: Option<OsString>,
 
-    /// Begin the line with a name
+    /// Begin the line with a name; with -M both, the first one is for the input and the second one for the output
     #[arg(
         short = 'N',
         long,
@@ -234,9 +235,9 @@ pub struct Args {
         help_heading = "How",
         allow_hyphen_values = true
     )]
-    pub(super) name: Option<OsString>,
+    pub(super) name: Vec<OsString>,
 
-    /// How bars are drawn: plain, block, granular or shaded
+    /// Draw bars as plain, block, granular or shaded. Bars are plain if the locale is not UTF-8
     #[arg(
         short = 'u',
         long,
@@ -412,11 +413,15 @@ pub struct Args {
     )]
     pub(super) hash: Option<Algorithm>,
 
-    /// Watch what another process has open: PID, PID:FD, =NAME, or @ and a file with a list of these
+    /// Watch the files that another process has open: PID, PID:FD, =NAME, or @ and a file with a list of these. A value
+    /// with a slash is the path of a file that grows: it is watched until it has the size that -s gives, or until its last
+    /// writer has closed it. Refuses -c and the options of the transfer, and ignores -x, -W and -v. -s is the size of each
+    /// file that is named by PID:FD or by its path
     #[arg(
         short = 'd',
         long,
-        value_name = "PID[:FD]",
+        value_name = "PID[:FD]|PATH",
+        value_hint = ValueHint::FilePath,
         help_heading = "Modes",
         allow_hyphen_values = true
     )]
@@ -441,6 +446,19 @@ pub struct Args {
         allow_hyphen_values = true
     )]
     pub(super) query: Option<OsString>,
+
+    /// Run the command that the operands name, and show its input (in, 0), its output (out, 1) or both (both, 2). Write
+    /// -- before the command, so that its options are left to it. -o and -X say where its output goes
+    #[arg(
+        short = 'M',
+        long,
+        value_name = "in|out|both",
+        value_parser = suggest(&["in", "out", "both"]),
+        hide_possible_values = true,
+        help_heading = "Modes",
+        allow_hyphen_values = true
+    )]
+    pub(super) monitor: Option<OsString>,
 
     /// Keep the process's number in FILE
     #[arg(

@@ -1,12 +1,14 @@
 //! Where the bytes go.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, PipeWriter};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustix::fs::FileType;
 
+use super::output_pipe::OutputPipe;
 use super::settings;
 use crate::quote::quoted;
 use crate::sys;
@@ -17,6 +19,8 @@ pub(crate) enum Output {
     Stdout,
     File(File, PathBuf),
     Nowhere(File),
+    /// The standard input of a command, with the name for messages.
+    Command(PipeWriter, String),
 }
 
 impl Output {
@@ -33,7 +37,9 @@ impl Output {
                 let file = options.create(true).truncate(false).open(path)?;
                 Ok(Self::File(file, path.clone()))
             }
-            settings::Output::Nowhere => options.open("/dev/null").map(Self::Nowhere),
+            settings::Output::Nowhere | settings::Output::Command => {
+                options.open("/dev/null").map(Self::Nowhere)
+            }
         }
     }
 
@@ -50,6 +56,7 @@ impl Output {
         match self {
             Self::File(_, path) => quoted(path.as_os_str()),
             Self::Stdout | Self::Nowhere(_) => "(stdout)".to_owned(),
+            Self::Command(_, name) => name.clone(),
         }
     }
 
@@ -58,8 +65,15 @@ impl Output {
         match self {
             Self::Stdout => sys::close_stdout(),
             Self::File(file, _) => sys::close_file(file.into()),
-            Self::Nowhere(_) => Ok(()),
+            Self::Nowhere(_) | Self::Command(..) => Ok(()),
         }
+    }
+
+    /// Another descriptor of it, if it is a pipe.
+    pub(crate) fn pipe(&self) -> Option<Arc<OutputPipe>> {
+        let pipe = self.is(FileType::Fifo);
+        let fd = pipe.then(|| self.as_fd().try_clone_to_owned())?.ok()?;
+        Some(Arc::new(OutputPipe::new(fd)))
     }
 
     /// Whether it is of this type.
@@ -74,6 +88,7 @@ impl AsFd for Output {
         match self {
             Self::Stdout => rustix::stdio::stdout(),
             Self::File(file, _) | Self::Nowhere(file) => file.as_fd(),
+            Self::Command(pipe, _) => pipe.as_fd(),
         }
     }
 }

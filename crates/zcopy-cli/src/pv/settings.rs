@@ -31,6 +31,9 @@ const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=600.0;
 pub(crate) struct Settings {
     pub(crate) inputs: Vec<OsString>,
     pub(crate) output: Output,
+    pub(crate) monitor: Option<Monitor>,
+    /// The side of the command that these settings are for.
+    pub(crate) side: Option<Side>,
     pub(crate) form: Form,
     /// Where objects in JSON go, if not to standard error.
     pub(crate) json: Option<JsonOutput>,
@@ -80,6 +83,43 @@ pub(crate) enum Output {
     File(PathBuf),
     /// Nowhere.
     Nowhere,
+    /// To the standard input of a command.
+    Command,
+}
+
+/// A command whose input or output is monitored (`-M`).
+#[derive(Clone, Debug)]
+pub(crate) struct Monitor {
+    pub(crate) sides: Sides,
+    /// The program and its arguments. It is never empty.
+    pub(crate) command: Vec<OsString>,
+    /// The format and the name of the input side, if both sides are monitored.
+    pub(crate) input: (Format, Option<String>),
+}
+
+/// Which sides of a command are monitored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sides {
+    Input,
+    Output,
+    Both,
+}
+
+/// One side of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Input,
+    Output,
+}
+
+impl Side {
+    /// The word for it on the command line.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Input => "in",
+            Self::Output => "out",
+        }
+    }
 }
 
 /// How it is told how far the transfer has come.
@@ -187,14 +227,32 @@ impl Settings {
         } else {
             Form::Line
         };
-        let format = format(
-            form,
-            &shown(args, form)?,
-            args.format
-                .as_ref()
-                .map(|format| format.to_string_lossy())
-                .as_deref(),
-        );
+        let sides = args.monitor.as_deref().map(sides).transpose()?;
+        let shown = shown(args, form)?;
+        let of_written = |written: Option<&OsString>, shown: &Shown| {
+            let written = written.map(|format| format.to_string_lossy());
+            format(form, shown, written.as_deref())
+        };
+        let output_shown = Shown {
+            ratio: sides == Some(Sides::Both),
+            ..shown.clone()
+        };
+        let format = of_written(args.format.last(), &output_shown);
+        let name_of = |name: &OsString| name.to_string_lossy().into_owned();
+        let monitor = match sides {
+            Some(_) if args.files.is_empty() => {
+                return Err("-M: a command to run must be specified".to_owned());
+            }
+            Some(sides) => Some(Monitor {
+                sides,
+                command: args.files.clone(),
+                input: (
+                    of_written(args.format.first(), &shown),
+                    args.name.first().map(name_of),
+                ),
+            }),
+            None => None,
+        };
         let extra = match &args.extra_display {
             Some(spec) => {
                 let spec = spec.to_string_lossy();
@@ -218,7 +276,12 @@ impl Settings {
         let block = block.and_then(NonZeroU64::new);
         let shows_bytes = format.needs_bytes() || extra.as_ref().is_some_and(Extra::needs_bytes);
         Ok(Self {
-            inputs: args.files.clone(),
+            inputs: match &monitor {
+                Some(_) => Vec::new(),
+                None => args.files.clone(),
+            },
+            monitor,
+            side: None,
             output,
             form,
             extra,
@@ -227,10 +290,7 @@ impl Settings {
             si: args.si,
             style: style(args.bar_style.as_deref())?,
             gauge: args.gauge,
-            name: args
-                .name
-                .as_ref()
-                .map(|name| name.to_string_lossy().into_owned()),
+            name: args.name.last().map(name_of),
             size: match &args.size {
                 Some(given) => Some(size(given, si("size"))?),
                 None => None,
@@ -317,8 +377,9 @@ pub(super) fn shown(args: &Args, form: Form) -> Result<Shown, String> {
         bytes: args.bytes || args.bits,
         buffer: args.buffer_percent,
         tail: number("number of bytes", args.last_written.as_deref(), usize::MAX)?,
-        name: args.name.is_some(),
+        name: !args.name.is_empty(),
         tab: args.conemu,
+        ratio: false,
     };
     // A name and a tab come on top of what is shown.
     Ok(match (shown.is_nothing(), form) {
@@ -387,6 +448,15 @@ fn size(given: &OsStr, si: bool) -> Result<Size, String> {
     let parse = |text: &str| parse_size(text, si).ok();
     let size = read("size", Some(given), parse)?;
     Ok(Size::Of(size.unwrap_or_default()))
+}
+
+fn sides(given: &OsStr) -> Result<Sides, String> {
+    match given.as_encoded_bytes() {
+        b"in" | b"0" => Ok(Sides::Input),
+        b"out" | b"1" => Ok(Sides::Output),
+        b"both" | b"2" => Ok(Sides::Both),
+        _ => Err(value::invalid("side", given)),
+    }
 }
 
 fn style(given: Option<&OsStr>) -> Result<BarStyle, String> {

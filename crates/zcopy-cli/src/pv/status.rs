@@ -13,6 +13,8 @@ impl Status {
     pub const PIDFILE: Self = Self(1);
     /// The process of `-R` or `-Q` could not be asked, or did not answer.
     pub const REMOTE: Self = Self(1);
+    /// The command of `-M` failed, or could not be run.
+    pub const MONITOR: Self = Self(1);
     /// A file could not be opened or examined.
     pub const ACCESS: Self = Self(2);
     /// An input is the output.

@@ -20,6 +20,7 @@ pub mod files;
 pub mod target;
 
 mod follow;
+mod growing;
 mod name;
 
 /// Somebody who has files open.
@@ -41,8 +42,8 @@ pub struct Watch<P> {
 /// How far one descriptor has come.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Whose it is.
-    pub pid: i32,
+    /// Whose it is; none if a file is watched by its path.
+    pub pid: Option<i32>,
     /// Its number.
     pub fd: RawFd,
     /// What the kernel calls the file.
@@ -56,8 +57,8 @@ pub struct Row {
 pub struct View {
     /// A row for each descriptor that is open, or was when last looked at.
     pub rows: Vec<Row>,
-    /// The processes that may not be examined any more.
-    pub hidden: Vec<(i32, io::Error)>,
+    /// What may not be examined any more.
+    pub hidden: Vec<(Target, io::Error)>,
 }
 
 /// One of those that are followed.
@@ -81,7 +82,7 @@ struct Track {
 
 impl<P: Process> Watch<P> {
     /// Follows these from the first look on. Rates are averaged over `window`. `size` is how much there is in
-    /// a descriptor that is asked for by its number, whatever its file says.
+    /// a descriptor that is asked for by its number, whatever its file says, and how large a file is going to be.
     pub fn of(
         processes: impl IntoIterator<Item = (Target, P)>,
         window: Duration,
@@ -114,12 +115,12 @@ impl<P: Process> Watch<P> {
         let mut view = View::default();
         for followed in &mut self.followed {
             if let Err(error) = followed.look(now, self.window) {
-                view.hidden.push((followed.target.pid, error));
+                view.hidden.push((followed.target.clone(), error));
             }
-            let given = self.size.filter(|_| followed.target.fd.is_some());
+            let given = self.size.filter(|_| followed.target.is_one_file());
             for track in &followed.tracks {
                 view.rows.push(Row {
-                    pid: followed.target.pid,
+                    pid: followed.target.pid(),
                     fd: track.file.fd,
                     path: track.file.path.clone(),
                     reading: track.reading(clock, given),
@@ -136,8 +137,13 @@ impl<P: Process> Followed<P> {
         if self.is_over {
             return Ok(());
         }
-        let (open, outcome) = match self.process.sight(self.target.fd) {
+        let mut is_last = false;
+        let (open, outcome) = match self.process.sight(self.target.fd()) {
             Sight::Open(files) => (files, Ok(())),
+            Sight::Last(files) => {
+                is_last = true;
+                (files, Ok(()))
+            }
             Sight::Ended => {
                 self.is_over = true;
                 (Vec::new(), Ok(()))
@@ -154,11 +160,14 @@ impl<P: Process> Followed<P> {
                 None => track.end(),
             }
         }
-        if self.target.fd.is_some() {
+        if self.target.is_one_file() {
             let is_followed = self.tracks.iter().any(|track| !track.is_over);
             // Whatever the number stands for next is not what was asked for.
             self.is_over |= open.is_empty() || had_any && !is_followed;
             if had_any {
+                if is_last {
+                    self.end();
+                }
                 return outcome;
             }
         }
@@ -169,7 +178,15 @@ impl<P: Process> Followed<P> {
             }
         }
         self.tracks.sort_by_key(|track| track.file.fd);
+        if is_last {
+            self.end();
+        }
         outcome
+    }
+
+    fn end(&mut self) {
+        self.is_over = true;
+        self.tracks.iter_mut().for_each(Track::end);
     }
 }
 

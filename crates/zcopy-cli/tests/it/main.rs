@@ -16,6 +16,7 @@ mod foreground;
 mod interference;
 mod packets;
 mod pv_display;
+mod pv_monitor;
 mod pv_remote;
 mod pv_transfer;
 mod pv_watch;

@@ -363,3 +363,121 @@ fn a_signal_leaves_the_terminal_tidy() {
     );
     assert!(!seen.cursor_is_hidden());
 }
+
+/// Writes to a file of a puppet, and shows objects of it until it is over.
+fn objects_of_growing(puppet: &mut Puppet, options: &[&str], end: &str) -> Vec<serde_json::Value> {
+    puppet.does("exec 5>growing; printf 12345 >&5");
+    let path = puppet.directory.path().join("growing");
+    let mut command = zc_pv();
+    command
+        .args(["--json", "-i", "0.1"])
+        .args(options)
+        .arg("-d")
+        .arg(&path)
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains("\"bytes\":5"), "{first}");
+    puppet.does(end);
+    let objects = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+    let objects = objects.collect();
+    assert_eq!(end_of(child).code(), Some(0));
+    objects
+}
+
+#[test]
+fn a_growing_file_is_over_at_its_size_or_when_its_writer_closes_it() {
+    for (options, end, percent) in [
+        (&["-s", "10"][..], "printf 67890 >&5", Some(100.0)),
+        (&["-s", "20"], "printf 67890 >&5; exec 5>&-", Some(50.0)),
+        (&[], "printf 67890 >&5; exec 5>&-", None),
+    ] {
+        let mut puppet = Puppet::new();
+        let objects = objects_of_growing(&mut puppet, options, end);
+        let last = objects.last().unwrap();
+        assert_eq!(last["bytes"], 10, "{last}");
+        assert_eq!(last["percent"].as_f64(), percent, "{last}");
+        assert_eq!(last["state"], "done", "{last}");
+        let n_states = objects
+            .iter()
+            .filter(|object| object.get("state").is_some());
+        assert_eq!(n_states.count(), 1);
+    }
+}
+
+#[test]
+fn each_of_several_growing_files_has_a_row() {
+    let mut puppet = Puppet::new();
+    puppet.does("exec 5>one 6>two; printf 12345 >&5; printf 1 >&6");
+    let arguments = ["-s", "10", "-d", "./one", "./two"].map(str::to_owned);
+    let mut terminal = watch(&puppet, &arguments);
+    terminal.wait_for(|seen| {
+        let has = |row: usize, name: &str, percent: &str| {
+            seen.row(row).contains(name) && seen.row(row).contains(percent)
+        };
+        has(0, "one: 5.00  B", " 50%") && has(1, "two: 1.00  B", " 10%")
+    });
+    puppet.does("exec 5>&- 6>&-");
+    assert_eq!(terminal.end().code(), Some(0));
+}
+
+#[test]
+fn what_is_no_regular_file_is_not_watched_by_its_path() {
+    for (path, message) in [
+        (
+            "/nonexistent/file",
+            "/nonexistent/file: No such file or directory",
+        ),
+        ("/dev/null", "/dev/null: not a regular file"),
+    ] {
+        let output = run(&["-d", path]);
+        assert_eq!(output.status.code(), Some(2), "{path}");
+        assert_eq!(stderr(&output), format!("zc-pv: {message}\n"));
+    }
+}
+
+#[test]
+fn cursor_positioning_is_refused_as_by_pv() {
+    let refusal = "cannot use cursor positioning when watching file descriptors";
+    let output = run(&["-c", "-d", "1"]);
+    assert_eq!(output.status.code(), Some(64));
+    assert_eq!(stderr(&output), format!("zc-pv: {refusal}\n"));
+    if let Some(pv) = crate::peer::pv() {
+        let theirs = Command::new(pv).args(["-c", "-d", "1"]).output().unwrap();
+        assert_eq!(theirs.status.code(), Some(64));
+        assert_eq!(stderr(&theirs), format!("pv: {refusal}\n"));
+    }
+}
+
+#[test]
+fn the_last_object_of_a_descriptor_tells_how_it_ended() {
+    let mut puppet = Puppet::new();
+    puppet.does("exec 3<data");
+    for (signal, state) in [(true, "interrupted"), (false, "done")] {
+        let mut command = zc_pv();
+        command
+            .args(["--json", "-i", "0.1"])
+            .args(fd_of(puppet.pid(), 3))
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        lines.next().unwrap().unwrap();
+        if signal {
+            let pid = rustix::process::Pid::from_child(&child);
+            rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        } else {
+            puppet.does("exec 3<&-");
+        }
+        let lines = lines
+            .map(Result::unwrap)
+            .filter(|line| line.starts_with('{'));
+        let last = lines.last().unwrap();
+        let last: serde_json::Value = serde_json::from_str(&last).unwrap();
+        assert_eq!(
+            (&last["state"], &last["over"]),
+            (&state.into(), &true.into())
+        );
+        child.wait().unwrap();
+    }
+}

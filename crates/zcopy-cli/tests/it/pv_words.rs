@@ -120,6 +120,7 @@ fn switches(letters: &str, name: bool) -> Shown {
         tab: has('9'),
         tail: None,
         name,
+        ratio: false,
     }
 }
 

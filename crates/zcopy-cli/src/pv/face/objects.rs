@@ -1,13 +1,15 @@
 //! What programs are told.
 
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Face;
 use crate::exit;
 use crate::pv::ending::Ending;
 use crate::pv::json;
+use crate::pv::objects::Objects;
 use crate::pv::reading::Reading;
-use crate::pv::settings::Form;
+use crate::pv::settings::{Form, Side};
 
 impl Face {
     pub(super) fn writes_objects(&self) -> bool {
@@ -20,7 +22,8 @@ impl Face {
         let bytes = self.instrument.bytes();
         let counts_bytes = self.instrument.counts_bytes();
         let route = self.instrument.strategy();
-        let line = json::Line::of(reading, name, bytes, counts_bytes, route);
+        let side = self.settings.side.map(Side::word);
+        let line = json::Line::of(reading, name, bytes, counts_bytes, route).side(side);
         match ending {
             Some(ending) => crate::json::line(&line.ending(ending)),
             None => crate::json::line(&line),
@@ -28,9 +31,9 @@ impl Face {
     }
 
     pub(super) fn put_object(&mut self, line: &str) {
-        match &mut self.objects {
+        match &self.objects {
             Some(objects) => {
-                let written = objects.put(line);
+                let written = lock(objects).put(line);
                 self.check_objects(written);
             }
             None => self.screen.say(line),
@@ -43,9 +46,9 @@ impl Face {
             return;
         }
         let line = self.object(reading, Some(ending));
-        match &mut self.objects {
+        match &self.objects {
             Some(objects) => {
-                let written = objects.put_last(&line);
+                let written = lock(objects).put_last(&line);
                 self.check_objects(written);
             }
             None => self.screen.say(&line),
@@ -54,9 +57,13 @@ impl Face {
 
     fn check_objects(&mut self, written: io::Result<()>) {
         if let (Err(error), Some(objects)) = (written, &self.objects) {
-            let name = objects.name();
+            let name = lock(objects).name().to_owned();
             let message = format!("{name}: write error: {}", exit::worded(&error));
             self.complain(&message);
         }
     }
+}
+
+fn lock(objects: &Mutex<Objects>) -> MutexGuard<'_, Objects> {
+    objects.lock().unwrap_or_else(PoisonError::into_inner)
 }

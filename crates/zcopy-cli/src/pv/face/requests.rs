@@ -12,10 +12,13 @@ use crate::pv::settings;
 
 impl Face {
     /// Does what another process asks for.
-    pub(super) fn serve(&mut self, incoming: Incoming) {
+    pub(super) fn serve(&mut self, incoming: Incoming, other: Option<&mut Self>) {
         match &incoming.request {
             RemoteRequest::Change(change) => {
                 self.change(change);
+                if let Some(other) = other {
+                    other.change(change);
+                }
                 incoming.acknowledge();
             }
             RemoteRequest::Query => {
@@ -76,10 +79,10 @@ impl Face {
             self.due = self.due.min(Instant::now() + settings.interval);
         }
         if let Some(rate) = change.rate_limit {
-            self.control.set_rate(rate);
+            self.handles.control.set_rate(rate);
         }
         if let Some(size) = change.size {
-            self.control.set_size(size, settings.stops_at_size);
+            self.handles.control.set_size(size, settings.stops_at_size);
             self.instrument.resize(Some(size), None);
         }
         self.screen.resize(change.columns, change.rows);
@@ -100,7 +103,7 @@ impl Face {
             .instrument
             .keep_bytes(tail_bytes.unwrap_or(0), needs_line)
         {
-            self.control.restart();
+            self.handles.control.restart();
         }
     }
 

@@ -166,8 +166,9 @@ fn switches_are_shown_in_pvs_order_whatever_theirs() {
         tail: Some(5),
         tab: true,
         name: true,
+        ratio: true,
     };
-    let written = Format::parse("%N%b%T%t%r%a%p%e%I%5A%{progress-conemu}");
+    let written = Format::parse("%N%b%T%t%r%a%p%e%I%5A%{progress-conemu}%{ratio}");
     assert_eq!(Format::of(&all).pieces, written.pieces);
     assert!(!all.is_nothing());
 }

@@ -60,7 +60,7 @@ impl Change {
         };
         Ok(Self {
             shown: settings::shown(args, settings.form)?,
-            format: args.format.as_ref().map(lossy),
+            format: args.format.last().map(lossy),
             name: settings.name.clone(),
             extra: args.extra_display.as_ref().map(lossy),
             rate_limit: args

@@ -7,7 +7,7 @@ use super::message::{Request, Snapshot};
 use crate::exit;
 use crate::number::Unit;
 use crate::pv::changes::Changes;
-use crate::pv::display::{Display, Place, Stage};
+use crate::pv::display::{Display, Place, Shown, Stage};
 use crate::pv::ending::{Ending, State};
 use crate::pv::job::open_objects;
 use crate::pv::meter::Meter;
@@ -40,7 +40,6 @@ pub(super) fn show(pid: i32, mut settings: Settings) -> Result<Status, String> {
     let settings = Arc::new(settings);
     let meter = Arc::new(Meter::new(settings.counted, Witness::default()));
     meter.follow(place(&first), first.elapsed);
-    let changes = Arc::new(Changes::with(pidfile));
     let stage = stage(&settings, &first);
     let objects = settings
         .json
@@ -48,7 +47,14 @@ pub(super) fn show(pid: i32, mut settings: Settings) -> Result<Status, String> {
         .map(|json| open_objects(json, &settings))
         .transpose()
         .map_err(|refusal| refusal.message)?;
-    let display = Display::begin(&settings, &meter, None, &changes, objects, stage)
+    let shown = Shown {
+        settings: settings.clone(),
+        meter: meter.clone(),
+        output: None,
+        changes: Arc::new(Changes::with(pidfile)),
+        stage,
+    };
+    let (display, _handles) = Display::begin(shown, objects)
         .map_err(|error| format!("(stderr): {}", exit::worded(&error)))?;
     let mut last = first;
     for snapshot in progress {

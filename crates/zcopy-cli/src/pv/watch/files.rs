@@ -68,6 +68,8 @@ pub enum Access {
 pub enum Sight {
     /// These are open.
     Open(Vec<OpenFile>),
+    /// These are open, and nothing more will happen to them.
+    Last(Vec<OpenFile>),
     /// The process has ended.
     Ended,
     /// The process may not be examined.
@@ -109,6 +111,18 @@ impl Held {
     /// `ENOENT` if it is closed, `ESRCH` if the process has ended.
     pub fn file(&self, fd: RawFd) -> io::Result<OpenFile> {
         Ok(self.open_file(fd)?)
+    }
+
+    /// The descriptor by which the process writes to a file, if it does.
+    pub(super) fn writes_to(&self, identity: (u64, u64)) -> Option<RawFd> {
+        let is_writer = |fd: &RawFd| {
+            let stat = rustix::fs::statat(&self.directory, format!("fd/{fd}"), AtFlags::empty());
+            stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == identity)
+                && self
+                    .file(*fd)
+                    .is_ok_and(|file| file.access == Access::Write)
+        };
+        self.fds().ok()?.into_iter().find(is_writer)
     }
 
     fn fds(&self) -> Result<Vec<RawFd>, Errno> {

@@ -1,13 +1,17 @@
 //! A run of `-d`: who is found, looked at and shown, in which order.
 
+use std::io;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::files::{Held, Kind};
+use super::files::{Held, Kind, Sight};
+use super::growing::GrowingFile;
 use super::name::name;
 use super::target::{Target, targets};
-use super::{Row, View, Watch};
+use super::{Process, Row, View, Watch};
+use crate::pv::ending::{Ending, State};
 use crate::pv::format::{Format, Layout, Piece};
 use crate::pv::json;
 use crate::pv::objects::Objects;
@@ -45,9 +49,10 @@ pub(in crate::pv) fn follow(args: &Args, settings: &Settings) -> Status {
     };
     let mut status = Status::GOOD;
     let mut held = Vec::new();
-    for &target in &wanted {
-        match hold(target) {
-            Ok(process) => held.push((target, process)),
+    let size = given_size(settings);
+    for target in &wanted {
+        match hold(target, size) {
+            Ok(watched) => held.push((target.clone(), watched)),
             Err(message) => {
                 exit::say(&message);
                 status.add(Status::ACCESS);
@@ -99,7 +104,10 @@ fn refused(args: &Args) -> Option<String> {
         || args.explain
         || args.per_file
         || args.on_progress.is_some();
-    if says_how {
+    if args.cursor {
+        let what = "cannot use cursor positioning when watching file descriptors";
+        Some(what.to_owned())
+    } else if says_how {
         let what =
             "cannot use line mode or transfer modifier options when watching file descriptors";
         Some(what.to_owned())
@@ -113,11 +121,45 @@ fn refused(args: &Args) -> Option<String> {
     }
 }
 
+/// A process or a file that is watched.
+#[derive(Debug)]
+enum Watched {
+    Process(Held),
+    File(GrowingFile),
+}
+
+impl Process for Watched {
+    fn sight(&mut self, only: Option<RawFd>) -> Sight {
+        match self {
+            Self::Process(process) => process.sight(only),
+            Self::File(file) => file.sight(only),
+        }
+    }
+}
+
+/// The size that the user has given.
+fn given_size(settings: &Settings) -> Option<u64> {
+    match settings.size {
+        Some(Size::Of(size)) => Some(size).filter(|size| *size > 0),
+        _ => None,
+    }
+}
+
 /// Holds on to one that is wanted, or says why not.
-fn hold(target: Target) -> Result<Held, String> {
-    let pid = target.pid;
+fn hold(target: &Target, size: Option<u64>) -> Result<Watched, String> {
+    let pid = match target {
+        Target::Process(pid) | Target::Descriptor(pid, _) => *pid,
+        Target::File(path) => {
+            let name = quoted(path.as_os_str());
+            let file = GrowingFile::open(path, size).map_err(|error| match error.kind() {
+                io::ErrorKind::InvalidInput => format!("{name}: not a regular file"),
+                _ => format!("{name}: {}", exit::worded(&error)),
+            })?;
+            return Ok(Watched::File(file));
+        }
+    };
     let held = Held::on(pid).map_err(|error| format!("pid {pid}: {}", exit::worded(&error)))?;
-    if let Some(fd) = target.fd {
+    if let Some(fd) = target.fd() {
         let file = held.file(fd);
         let file = file.map_err(|error| format!("pid {pid}: fd {fd}: {}", exit::worded(&error)))?;
         if file.kind == Kind::Other {
@@ -126,14 +168,14 @@ fn hold(target: Target) -> Result<Held, String> {
             return Err(format!("pid {pid}: fd {fd}: {path}: {what}"));
         }
     }
-    Ok(held)
+    Ok(Watched::Process(held))
 }
 
 /// A watch that is shown.
 struct Follower<'a> {
     settings: &'a Settings,
     pidfile: Option<Pidfile>,
-    watch: Watch<Held>,
+    watch: Watch<Watched>,
     screen: Several,
     /// Where objects go, if not to standard error.
     objects: Option<Objects>,
@@ -153,17 +195,14 @@ impl<'a> Follower<'a> {
     /// Rows have the names that they would have if all that are wanted had been found.
     fn of(
         wanted: &[Target],
-        held: Vec<(Target, Held)>,
+        held: Vec<(Target, Watched)>,
         settings: &'a Settings,
         pidfile: Option<Pidfile>,
         objects: Option<Objects>,
-    ) -> std::io::Result<Self> {
-        let is_lone = matches!(wanted, [Target { fd: Some(_), .. }]);
-        let is_of_several = wanted.windows(2).any(|two| two[0].pid != two[1].pid);
-        let size = match settings.size {
-            Some(Size::Of(size)) => Some(size).filter(|size| *size > 0),
-            _ => None,
-        };
+    ) -> io::Result<Self> {
+        let is_lone = matches!(wanted, [Target::Descriptor(..)]);
+        let is_of_several = wanted.windows(2).any(|two| two[0].pid() != two[1].pid());
+        let size = given_size(settings);
         let screen = Screen::on_stderr(Setup {
             force: settings.force,
             own_row: false,
@@ -197,7 +236,7 @@ impl<'a> Follower<'a> {
             return Status::INTERNAL;
         };
         let mut status = Status::GOOD;
-        self.look(&mut status);
+        let mut rows = self.look(&mut status).rows;
         let mut due = self.begin + self.settings.interval;
         while !self.watch.is_over() {
             let timeout = due.saturating_duration_since(Instant::now());
@@ -217,6 +256,9 @@ impl<'a> Follower<'a> {
                 }
                 Ok(Event::Interrupted(signal)) => {
                     self.screen.finish();
+                    for row in rows.iter().filter(|row| !row.reading.is_over) {
+                        self.put_object(row, Some(&Ending::interrupted()));
+                    }
                     if signal == libc::SIGQUIT {
                         // Whoever wants to look at a core gets one.
                         self.pidfile = None;
@@ -230,9 +272,11 @@ impl<'a> Follower<'a> {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     let view = self.look(&mut status);
+                    self.put_objects(&view);
                     if self.begin.elapsed() >= self.settings.delay {
                         self.show(&view.rows);
                     }
+                    rows = view.rows;
                     due = Instant::now() + self.settings.interval;
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -244,9 +288,13 @@ impl<'a> Follower<'a> {
 
     fn look(&mut self, status: &mut Status) -> View {
         let now = self.begin.elapsed().saturating_sub(self.stopped);
-        let mut view = self.watch.look(now, &time::now());
-        for (pid, error) in view.hidden.drain(..) {
-            self.say(&format!("pid {pid}: {}", exit::worded(&error)));
+        let view = self.watch.look(now, &time::now());
+        for (target, error) in &view.hidden {
+            let name = match target {
+                Target::File(path) => quoted(path.as_os_str()),
+                Target::Process(pid) | Target::Descriptor(pid, _) => format!("pid {pid}"),
+            };
+            self.say(&format!("{name}: {}", exit::worded(error)));
             status.add(Status::ACCESS);
         }
         view
@@ -259,11 +307,6 @@ impl<'a> Follower<'a> {
     }
 
     fn show(&mut self, rows: &[Row]) {
-        if self.settings.form == Form::Json || self.objects.is_some() {
-            for row in rows {
-                self.put_object(row);
-            }
-        }
         match self.settings.form {
             Form::Numeric => {
                 for line in self.lines(rows) {
@@ -278,13 +321,44 @@ impl<'a> Follower<'a> {
         }
     }
 
-    fn put_object(&mut self, row: &Row) {
+    /// Writes an object for each row. The last one of a row tells how it ended, even before the delay is over.
+    fn put_objects(&mut self, view: &View) {
+        let is_early = self.begin.elapsed() < self.settings.delay;
+        for row in &view.rows {
+            let is_of = |target: &Target| match target {
+                Target::File(_) => row.pid.is_none(),
+                target => row.pid.is_some() && row.pid == target.pid(),
+            };
+            let failed = view.hidden.iter().find(|(target, _)| is_of(target));
+            let ending = row.reading.is_over.then(|| Ending {
+                state: failed.map_or(State::Done, |_| State::Failed),
+                error: failed.map(|(_, error)| exit::worded(error)),
+                digest: None,
+            });
+            if ending.is_some() || !is_early {
+                self.put_object(row, ending.as_ref());
+            }
+        }
+    }
+
+    /// Writes an object, if objects are wanted. It is the last one of its row if it has an ending.
+    fn put_object(&mut self, row: &Row, ending: Option<&Ending>) {
+        if self.settings.form != Form::Json && self.objects.is_none() {
+            return;
+        }
         let path = row.path.to_string_lossy();
         let line = json::Line::of(&row.reading, Some(&path), row.reading.moved, true, None);
-        let line = crate::json::line(&line);
+        let line = crate::json::line(&match ending {
+            Some(ending) => line.ending(ending),
+            None => line,
+        });
         match &mut self.objects {
             Some(objects) => {
-                if let Err(error) = objects.put(&line) {
+                let written = match ending {
+                    Some(_) => objects.put_last(&line),
+                    None => objects.put(&line),
+                };
+                if let Err(error) = written {
                     let name = objects.name();
                     let message = format!("{name}: write error: {}", exit::worded(&error));
                     self.say(&message);

@@ -15,13 +15,17 @@ const FEWEST: usize = 4;
 ///
 /// A path below `directory`, which is where we are, is shown from there.
 pub(super) fn name(row: &Row, is_of_several: bool, width: usize, directory: &Path) -> String {
-    let taken = if is_of_several { AMONG_OTHERS } else { ALONE };
+    let taken = match row.pid {
+        None => 0,
+        Some(_) if is_of_several => AMONG_OTHERS,
+        Some(_) => ALONE,
+    };
     let path = row.path.strip_prefix(directory).unwrap_or(&row.path);
     let path = shortened(&path.to_string_lossy(), (width / 2).saturating_sub(taken));
-    if is_of_several {
-        format!("{:>8}:{:>4}:{path}", row.pid, row.fd)
-    } else {
-        format!("{:>4}:{path}", row.fd)
+    match row.pid {
+        None => path,
+        Some(pid) if is_of_several => format!("{pid:>8}:{:>4}:{path}", row.fd),
+        Some(_) => format!("{:>4}:{path}", row.fd),
     }
 }
 
@@ -48,7 +52,7 @@ mod tests {
 
     fn row(path: &str) -> Row {
         Row {
-            pid: 9691,
+            pid: Some(9691),
             fd: 3,
             path: path.into(),
             reading: Reading::before(Zoned::default(), None),
@@ -89,6 +93,15 @@ mod tests {
             let name = name(&row("/w/x/file"), false, 80, Path::new(directory));
             assert_eq!(name, shown, "{directory}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_watched_by_its_path_has_no_number() {
+        let row = Row {
+            pid: None,
+            ..row("/w/file")
+        };
+        assert_eq!(name(&row, true, 80, Path::new("/w")), "file");
     }
 
     #[test]

@@ -6,17 +6,46 @@ use std::fs;
 use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::{exit, value};
 
 /// Who is to be watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// All files that a process opens.
+    Process(i32),
+    /// One descriptor of a process.
+    Descriptor(i32, RawFd),
+    /// A file that grows.
+    File(PathBuf),
+}
+
+impl Target {
     /// The process's number.
-    pub pid: i32,
-    /// The one descriptor that is wanted, or none for all files that the process opens.
-    pub fd: Option<RawFd>,
+    #[must_use]
+    pub fn pid(&self) -> Option<i32> {
+        match self {
+            Self::Process(pid) | Self::Descriptor(pid, _) => Some(*pid),
+            Self::File(_) => None,
+        }
+    }
+
+    /// The one descriptor that is wanted.
+    #[must_use]
+    pub fn fd(&self) -> Option<RawFd> {
+        match self {
+            Self::Descriptor(_, fd) => Some(*fd),
+            Self::Process(_) | Self::File(_) => None,
+        }
+    }
+
+    /// Whether it stands for one file, and not for all that a process opens.
+    #[must_use]
+    pub fn is_one_file(&self) -> bool {
+        !matches!(self, Self::Process(_))
+    }
 }
 
 /// Where a specification stands.
@@ -30,7 +59,8 @@ enum Place<'a> {
     Line(&'a OsStr, usize),
 }
 
-/// Reads the values of `-d`, and the operands, which mean the same: `PID`, `PID:FD`, `=NAME` and `@LISTFILE`.
+/// Reads the values of `-d`, and the operands, which mean the same: `PID`, `PID:FD`, `=NAME`, `@LISTFILE`,
+/// and the path of a file, which has a slash in it.
 ///
 /// Whoever is named twice is watched once.
 ///
@@ -60,7 +90,7 @@ fn add(targets: &mut Vec<Target>, spec: &OsStr, place: Place<'_>) -> Result<(), 
                 place.wrong_kind('=', &format!("pgrep: {error}"))
             })?;
             for pid in pids {
-                add_once(targets, Target { pid, fd: None });
+                add_once(targets, Target::Process(pid));
             }
         }
         [b'@', list @ ..] => add_list(targets, OsStr::from_bytes(list), place)?,
@@ -104,9 +134,12 @@ fn add_list(targets: &mut Vec<Target>, list: &OsStr, place: Place<'_>) -> Result
     Ok(())
 }
 
-/// A process's number, or that and a descriptor's.
+/// A process's number, or that and a descriptor's, or a path, which has a slash.
 fn parse(spec: &OsStr) -> Result<Target, &'static str> {
     const EXPECTED: &str = "process ID or PID:FD";
+    if spec.as_bytes().contains(&b'/') {
+        return Ok(Target::File(spec.into()));
+    }
     let spec = spec.to_str().ok_or(EXPECTED)?;
     let (pid, fd) = match spec.split_once(':') {
         Some((pid, fd)) => (pid, Some(fd)),
@@ -119,9 +152,10 @@ fn parse(spec: &OsStr) -> Result<Target, &'static str> {
     }
     let pid = pid.parse().ok().filter(|pid| *pid > 0);
     let fd = fd.map(str::parse).transpose();
-    Ok(Target {
-        pid: pid.ok_or("process ID")?,
-        fd: fd.map_err(|_| EXPECTED)?,
+    let pid = pid.ok_or("process ID")?;
+    Ok(match fd.map_err(|_| EXPECTED)? {
+        Some(fd) => Target::Descriptor(pid, fd),
+        None => Target::Process(pid),
     })
 }
 
@@ -182,18 +216,24 @@ mod tests {
     }
 
     fn all_of(pid: i32) -> Target {
-        Target { pid, fd: None }
+        Target::Process(pid)
     }
 
     #[test]
     fn numbers_are_processes_and_pairs_are_descriptors() {
-        let one = Target {
-            pid: 12,
-            fd: Some(0),
-        };
+        let one = Target::Descriptor(12, 0);
         assert_eq!(
             of(&["12", "12:0", "7", "12"]),
             Ok(vec![all_of(12), one, all_of(7)])
+        );
+    }
+
+    #[test]
+    fn a_slash_makes_it_a_path() {
+        let file = |path: &str| Target::File(path.into());
+        assert_eq!(
+            of(&["./12", "/a/b:1", "./12"]),
+            Ok(vec![file("./12"), file("/a/b:1")])
         );
     }
 

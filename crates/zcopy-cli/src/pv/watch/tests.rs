@@ -32,7 +32,7 @@ fn file(fd: RawFd, number: u64, position: u64) -> OpenFile {
 }
 
 fn watch(fd: Option<RawFd>, sights: impl IntoIterator<Item = Sight>) -> Watch<Scripted> {
-    let target = Target { pid: 7, fd };
+    let target = fd.map_or(Target::Process(7), |fd| Target::Descriptor(7, fd));
     let process = Scripted(sights.into_iter().collect());
     Watch::of([(target, process)], Duration::from_secs(30), None)
 }
@@ -139,7 +139,7 @@ fn what_was_read_before_the_first_look_counts_but_makes_no_rate() {
 fn the_size_that_is_given_is_that_of_a_descriptor_and_not_of_a_process() {
     for (fd, expected) in [(Some(3), Some(5000)), (None, Some(1000))] {
         let process = Scripted([Sight::Open(vec![file(3, 1, 0)])].into());
-        let target = Target { pid: 7, fd };
+        let target = fd.map_or(Target::Process(7), |fd| Target::Descriptor(7, fd));
         let window = Duration::from_secs(30);
         let mut watch = Watch::of([(target, process)], window, Some(5000));
         let view = watch.look(Duration::ZERO, &Zoned::default());
@@ -154,7 +154,7 @@ fn who_may_not_be_examined_any_more_is_told_once_and_over() {
     let clock = Zoned::default();
     assert!(watch.look(Duration::ZERO, &clock).hidden.is_empty());
     let view = watch.look(Duration::from_secs(1), &clock);
-    assert_eq!(view.hidden[0].0, 7);
+    assert_eq!(view.hidden[0].0, Target::Process(7));
     assert!(view.rows[0].reading.is_over && watch.is_over());
     assert!(watch.look(Duration::from_secs(2), &clock).hidden.is_empty());
 }
@@ -163,7 +163,7 @@ fn who_may_not_be_examined_any_more_is_told_once_and_over() {
 fn it_is_over_when_the_last_of_several_is() {
     let followed = [(7, 1), (8, 3)].map(|(pid, looks)| {
         let sights = (0..looks).map(|n| Sight::Open(vec![file(3, 1, n)]));
-        let target = Target { pid, fd: None };
+        let target = Target::Process(pid);
         (target, Scripted(sights.collect()))
     });
     let mut watch = Watch::of(followed, Duration::from_secs(30), None);
