@@ -448,7 +448,8 @@ pub struct Args {
     pub(super) query: Option<OsString>,
 
     /// Run the command that the operands name, and show its input (in, 0), its output (out, 1) or both (both, 2). Write
-    /// -- before the command, so that its options are left to it. -o and -X say where its output goes
+    /// -- before the command, so that its options are left to it. -o and -X say where its output goes. Refuses -U and
+    /// --per-file, and with both also --hash and --on-progress
     #[arg(
         short = 'M',
         long,

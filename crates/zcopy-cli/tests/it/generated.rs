@@ -37,7 +37,8 @@ fn long_options(program: &str) -> Vec<String> {
     let help = help(program);
     let words = help.split(|c: char| c.is_whitespace() || ",=[.".contains(c));
     let options: Vec<_> = words
-        .filter(|word| word.starts_with("--"))
+        // The word `--` is no option.
+        .filter(|word| word.starts_with("--") && word.len() > 2)
         .map(ToOwned::to_owned)
         .collect();
     assert!(options.contains(&"--explain".to_owned()), "{help}");
