@@ -10,6 +10,8 @@ use clap::{ArgAction, ArgMatches, Args, Command, CommandFactory, Parser};
 
 use crate::{exit, generate, outlet};
 
+mod attached;
+
 /// What every tool takes.
 #[derive(Debug, Args)]
 pub struct Common {
@@ -96,6 +98,19 @@ fn answer_generate<T: CommandFactory>(misuse: u8) -> Result<(), ExitCode> {
             Err(misuse.into())
         }
     }
+}
+
+/// Parses the command line as [`parse_as`] does, and takes `-N=x` for the value `=x` as
+/// `getopt_long(3)` does, where clap's value is `x`.
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_with_equals_signs<T: Parser>(misuse: u8) -> Result<(T, ArgMatches), ExitCode> {
+    answer_generate::<T>(misuse)?;
+    let given =
+        attached::keep_equals_signs(&command::<T>(), std::env::args_os(), is_posixly_correct());
+    parse_from(given, misuse)
 }
 
 fn parse_from<T: Parser>(

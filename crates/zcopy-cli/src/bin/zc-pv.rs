@@ -6,7 +6,7 @@ use zcopy_cli::{args, exit, pv};
 
 fn main() -> ExitCode {
     exit::prepare();
-    match args::parse_as::<pv::Args>(pv::MISUSE) {
+    match args::parse_with_equals_signs::<pv::Args>(pv::MISUSE) {
         Ok((args, matches)) => pv::run(&args, &matches),
         Err(status) => status,
     }

@@ -379,7 +379,8 @@ pub struct Args {
     pub(super) direct_io: bool,
 
     /// Make holes of zeros
-    #[arg(short = 'O', long, help_heading = "Transfer")]
+    // pv 1.12's second name.
+    #[arg(short = 'O', long, alias = "sparse-output", help_heading = "Transfer")]
     pub(super) sparse: bool,
 
     /// Throw the bytes away

@@ -34,6 +34,39 @@ fn options_may_be_shortened_combined_repeated_and_follow_operands() {
 }
 
 #[test]
+fn the_sign_after_a_short_option_belongs_to_its_value() {
+    for (script, name) in [
+        ("pv -fb -N=x f", "=x"),
+        ("pv -fbN=x f", "=x"),
+        ("pv -fbN= f", "="),
+        ("pv -fb --name=x f", "x"),
+        ("pv -fb -N -N=x f", "-N=x"),
+    ] {
+        let shown = format!("{name:>9}: 3.00  B");
+        let theirs = run_pv(script);
+        for outcome in [Some(run(script)), theirs].into_iter().flatten() {
+            assert_eq!((outcome.status, &outcome.stdout[..]), (0, &b"hi\n"[..]));
+            let line = outcome.stderr.trim();
+            assert_eq!(line, shown.trim(), "{script}");
+        }
+    }
+    let error = "pv: invalid rate: ‘=5’\n";
+    ends(&run("pv -q -L=5 f"), 64, error, "");
+    if let Some(theirs) = run_pv("pv -q -L=5 f") {
+        assert_eq!((theirs.status, &theirs.stdout[..]), (64, &b""[..]));
+    }
+    // Here the sign says that a name follows: no process has it, and nothing is watched.
+    ends(&as_pv("pv -d=no-such-process"), 0, "", "");
+}
+
+#[test]
+fn sparse_has_the_second_name_that_pv_gives_it() {
+    for option in ["-O", "--sparse", "--sparse-output", "--spars", "--sparse-o"] {
+        as_pv(&format!("pv -q {option} f")).succeeds_with("hi\n");
+    }
+}
+
+#[test]
 fn two_dashes_end_the_options() {
     as_pv("pv -q -- f").succeeds_with("hi\n");
     let error = "pv: -q: No such file or directory\n";
