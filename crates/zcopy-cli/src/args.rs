@@ -28,6 +28,13 @@ pub struct Common {
     version: Option<bool>,
 }
 
+/// A tool: the definition of its command line, and the rest of its manual page.
+pub trait Tool: Parser {
+    /// The sections of the manual page that do not follow from the command line, in the macros of
+    /// man(7). The text before the first heading continues the DESCRIPTION.
+    const MANUAL: &'static str;
+}
+
 /// The command line of a tool: what is parsed, and what its manual page and completions are made from.
 #[must_use]
 pub fn command<T: CommandFactory>() -> Command {
@@ -45,7 +52,7 @@ pub fn command<T: CommandFactory>() -> Command {
 ///
 /// The status to end with, when everything has been said: 0 after `--help` and `--version`, 1
 /// after a usage error or if the help could not be written.
-pub fn parse<T: Parser>() -> Result<T, ExitCode> {
+pub fn parse<T: Tool>() -> Result<T, ExitCode> {
     parse_as::<T>(1).map(|(args, _)| args)
 }
 
@@ -57,7 +64,7 @@ pub fn parse<T: Parser>() -> Result<T, ExitCode> {
 /// # Errors
 ///
 /// As [`parse`].
-pub fn parse_beside_operands<T: Parser>() -> Result<(T, Vec<OsString>), ExitCode> {
+pub fn parse_beside_operands<T: Tool>() -> Result<(T, Vec<OsString>), ExitCode> {
     answer_generate::<T>(1)?;
     let (options, operands) = divide(std::env::args_os(), is_posixly_correct());
     if let Some(name) = options.first() {
@@ -73,7 +80,7 @@ pub fn parse_beside_operands<T: Parser>() -> Result<(T, Vec<OsString>), ExitCode
 /// # Errors
 ///
 /// As [`parse`].
-pub fn parse_as<T: Parser>(misuse: u8) -> Result<(T, ArgMatches), ExitCode> {
+pub fn parse_as<T: Tool>(misuse: u8) -> Result<(T, ArgMatches), ExitCode> {
     answer_generate::<T>(misuse)?;
     parse_from(std::env::args_os(), misuse)
 }
@@ -83,11 +90,11 @@ pub fn parse_as<T: Parser>(misuse: u8) -> Result<(T, ArgMatches), ExitCode> {
 /// # Errors
 ///
 /// The status to end with, if it does.
-fn answer_generate<T: CommandFactory>(misuse: u8) -> Result<(), ExitCode> {
+fn answer_generate<T: Tool>(misuse: u8) -> Result<(), ExitCode> {
     match generate::requested(std::env::args_os()) {
         Ok(None) => Ok(()),
         Ok(Some(format)) => {
-            let generated = generate::generate(command::<T>(), format);
+            let generated = generate::generate(command::<T>(), T::MANUAL, format);
             Err(finish(
                 generated.map_err(Into::into).and_then(|text| print(&text)),
             ))
@@ -106,7 +113,7 @@ fn answer_generate<T: CommandFactory>(misuse: u8) -> Result<(), ExitCode> {
 /// # Errors
 ///
 /// As [`parse`].
-pub fn parse_with_equals_signs<T: Parser>(misuse: u8) -> Result<(T, ArgMatches), ExitCode> {
+pub fn parse_with_equals_signs<T: Tool>(misuse: u8) -> Result<(T, ArgMatches), ExitCode> {
     answer_generate::<T>(misuse)?;
     let given =
         attached::keep_equals_signs(&command::<T>(), std::env::args_os(), is_posixly_correct());

@@ -5,15 +5,15 @@ use std::io;
 
 use clap::{Command, ValueHint};
 use clap_complete::Shell;
-use clap_mangen::Man;
 
 use crate::choice::{self, Choice};
 
 mod bash;
 mod fish;
+mod man;
 mod zsh;
 
-/// What can be made.
+/// A format that a program can generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// A manual page.
@@ -66,7 +66,8 @@ pub(crate) fn requested(
     choice::parse(&format, "generate").map(Some)
 }
 
-/// Makes the manual page or the completions of a program.
+/// Makes the manual page or the completions of a program. `manual` holds the sections of the page
+/// that do not follow from the command line.
 ///
 /// # Errors
 ///
@@ -74,12 +75,12 @@ pub(crate) fn requested(
 // Away from what every call runs through, so that the program starts as fast as without it.
 #[cold]
 #[inline(never)]
-pub(crate) fn generate(command: Command, format: Format) -> io::Result<Vec<u8>> {
+pub(crate) fn generate(command: Command, manual: &str, format: Format) -> io::Result<Vec<u8>> {
     match format {
         Format::Man => {
-            let mut page = Vec::new();
-            Man::new(summarised(command)).render(&mut page)?;
-            Ok(page)
+            let mut command = command;
+            command.build();
+            Ok(man::page(&command, manual).into_bytes())
         }
         Format::Completions(shell) => {
             let mut command = with_hints(command);
@@ -101,18 +102,6 @@ fn stock(shell: Shell, command: &Command) -> io::Result<String> {
     let name = command.get_name().to_owned();
     clap_complete::generate(shell, &mut command, name, &mut script);
     String::from_utf8(script).map_err(io::Error::other)
-}
-
-/// The program with its first sentence alone for the line that `apropos` shows; the description
-/// keeps the rest.
-fn summarised(command: Command) -> Command {
-    let about = command
-        .get_about()
-        .map(ToString::to_string)
-        .unwrap_or_default();
-    let summary = about.lines().next().unwrap_or_default();
-    let summary = summary.trim_end_matches('.').to_owned();
-    command.about(summary).long_about(about)
 }
 
 /// The program with a hint for every value: one without a hint is no file.

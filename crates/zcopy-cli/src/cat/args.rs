@@ -6,7 +6,7 @@ use clap::ValueHint;
 
 use super::highlight::when::ColorWhen;
 use super::timestamp;
-use crate::args::Common;
+use crate::args::{Common, Tool};
 use crate::choice;
 
 /// The command line of `zc-cat`.
@@ -112,4 +112,8 @@ pub struct Args {
 
     #[command(flatten)]
     pub(super) common: Common,
+}
+
+impl Tool for Args {
+    const MANUAL: &str = include_str!("manual.man");
 }

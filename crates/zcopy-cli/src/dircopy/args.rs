@@ -13,6 +13,7 @@ use super::budget::{Descriptors, TooFew};
 use super::face::Manner;
 use super::policy::Policy;
 use super::settings;
+use crate::args::Tool;
 use crate::choice;
 use crate::dircopy::manifest::check;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
@@ -244,6 +245,10 @@ pub struct Args {
     /// Print the version, and exit
     #[arg(short = 'V', long, action = ArgAction::Version)]
     version: Option<bool>,
+}
+
+impl Tool for Args {
+    const MANUAL: &str = include_str!("manual.man");
 }
 
 /// The options that `--check` does not take.

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, ValueHint};
 
+use crate::args::Tool;
 use crate::choice::suggest;
 
 use super::digest::Algorithm;
@@ -484,4 +485,8 @@ pub struct Args {
     /// Print the version, and exit
     #[arg(short = 'V', long, action = ArgAction::Version)]
     version: Option<bool>,
+}
+
+impl Tool for Args {
+    const MANUAL: &str = include_str!("manual.man");
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::ValueHint;
 
 use super::mode::Mode;
-use crate::args::Common;
+use crate::args::{Common, Tool};
 use crate::choice::{self, Choice};
 
 /// The command line of `zc-tee`.
@@ -79,6 +79,10 @@ pub struct Args {
 
     #[command(flatten)]
     pub(super) common: Common,
+}
+
+impl Tool for Args {
+    const MANUAL: &str = include_str!("manual.man");
 }
 
 /// What to do with the pages of the outputs in the page cache.

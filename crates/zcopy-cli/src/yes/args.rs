@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::args::Common;
+use crate::args::{Common, Tool};
 
 /// The command line of `zc-yes`.
 #[derive(Debug, clap::Parser)]
@@ -19,4 +19,8 @@ pub struct Args {
 
     #[command(flatten)]
     pub(super) common: Common,
+}
+
+impl Tool for Args {
+    const MANUAL: &str = include_str!("manual.man");
 }

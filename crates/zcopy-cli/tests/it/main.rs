@@ -28,8 +28,10 @@ mod tee;
 mod yes;
 
 mod completion;
+mod examples;
 mod generated;
 mod help;
+mod manual;
 
 mod child;
 mod interactive;
