@@ -85,11 +85,11 @@ impl<T: Choice> TypedValueParser for ChoiceParser<T> {
     }
 }
 
-/// What a word stands for as the value of the long option `option`.
+/// Returns the choice that the word `value` of the long option `option` names.
 ///
 /// # Errors
 ///
-/// The message, if it is none of the words.
+/// The message, if `value` names no choice or several.
 pub(crate) fn parse<T: Choice>(value: &OsStr, option: &str) -> Result<T, String> {
     find(value).map_err(|refusal| message::<T>(refusal, value, option))
 }
@@ -120,7 +120,7 @@ impl TypedValueParser for Suggestions {
     }
 }
 
-/// What is wrong with a word.
+/// The reason why a word is refused.
 #[derive(Clone, Copy, Debug)]
 enum Refusal {
     Invalid,

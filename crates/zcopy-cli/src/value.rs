@@ -8,7 +8,7 @@ use clap::{Arg, Command};
 
 use crate::quote;
 
-/// What is wrong with a value: `invalid number of bytes: ‘x’`.
+/// Returns the message about a value that is refused: `invalid number of bytes: ‘x’`.
 pub(crate) fn invalid(what: &str, value: &OsStr) -> String {
     format!("invalid {what}: {}", quote::argument(value))
 }

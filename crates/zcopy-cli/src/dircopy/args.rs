@@ -189,8 +189,8 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = block_size())]
     pub(super) block_size: Option<NonZeroUsize>,
 
-    /// Show no progress and no summary, except in JSON; with --check list only the files that failed, and warn
-    /// of them, as sha256sum -c --quiet does
+    /// Show no progress and no summary, except in JSON; with --check list
+    /// only the files that failed, and print the warnings, as sha256sum -c --quiet does
     #[arg(short, long)]
     pub(super) quiet: bool,
 

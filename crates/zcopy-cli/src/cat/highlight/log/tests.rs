@@ -146,7 +146,7 @@ fn failures_and_priorities_are_understood() {
         ("FTL gone", "E{FTL} gone"),
         ("TRC in", "D{TRC} in"),
         ("INF an ERROR", "INF an ERROR"),
-        // What ends programs.
+        // Messages of programs that crash.
         (
             "panic: runtime error: index",
             "E{panic}: runtime error: index",
