@@ -8,25 +8,20 @@
 //! ledger takes the results in the order of the tree. So the manifest is sorted, and a hard link is
 //! made after the file that it links to.
 //!
-//! - `copy`: copies a tree; `run_manifest`: its manifest; `settings`: what the command line asks for.
-//! - `budget`: how many descriptors each part may open.
-//! - `batches`: which entries one job takes; `semaphore`: limits the threads that create short files.
-//! - `copier`: copies or leaves one entry; `reading` and `hashing`: read and hash files; `ledger`:
-//!   writes lines of the manifest and makes hard links.
-//! - `lookup`: what earlier runs recorded of an entry; `journaling`: the journal of this run;
-//!   `run_lock`: one run at a time.
-//! - `folded_names`: names that the destination does not tell apart; `spelling`: how directories
-//!   find and list names.
-//! - `granularity` and `time`: how file systems round times; `symlinks`, `file_system` and
-//!   `limitation`: what they lack.
+//! - `run`: copies a tree, or verifies trees with `--check`.
+//! - `args` and `settings`: the command line.
+//! - `finisher`: writes lines of the manifest and makes hard links, in the order of the tree.
+//! - [`copy`]: copies or leaves one entry.
+//! - `schedule`: divides the tree into jobs, and the descriptors among the threads.
+//! - `reporter`: writes messages, the progress and the summary.
+//! - `folded_names`: names that the destination does not tell apart.
+//! - [`manifest`]: reads, writes and verifies lists of digests.
+//! - [`walk`]: walks the source and mirrors its directories.
+//! - `hash`: reads and hashes files.
+//! - [`write`]: creates files, and sets their metadata.
 //! - `damage_map`: which bytes of a damaged file are missing.
-//! - `interrupt`: signals that end a run early; `written_back`: writes that fail late.
-//! - `verify`: `--check`; `amend`: changes records without a copy.
-//! - [`containment`]: refuses a destination that lies in the source.
-//! - [`tree`]: walks the source and mirrors its directories.
-//! - [`policy`]: which files are copied.
-//! - [`place`]: files under construction, which get their names once they are whole.
-//! - [`attributes`]: owners, modes, extended attributes, access lists and times.
+//! - `interrupt`: signals that end a run early; `stop_flag`: stops the threads beside the copy.
+//! - `stat` and `mtime`: file types, permissions and times of `stat(2)`.
 
 use std::fs::File;
 use std::time::Instant;
@@ -36,73 +31,36 @@ use rustix::fs::Mode;
 
 pub use args::Args;
 
-use budget::{Budget, Descriptors};
-use copy::{Context, copy_tree};
-use counts::Counts;
-use face::{Face, Manner};
 use interrupt::Interrupt;
+use reporter::counts::Counts;
+use reporter::{Face, Manner};
+use run::copy_tree::{Context, copy_tree};
+use schedule::fd_budget::{Budget, Descriptors};
 use settings::Settings;
 
 use crate::{exit, sys};
 
-pub mod containment;
-pub mod tree;
-
-pub mod policy;
-
-pub mod place;
-
-pub mod attributes;
-
+pub mod copy;
 pub mod manifest;
+pub mod walk;
+pub mod write;
 
-mod accepted_maps;
-mod amend;
 mod args;
-mod settings;
-
-mod batches;
-mod budget;
-mod copier;
-mod copy;
-mod folded_names;
-mod granularity;
-mod hardlinks;
-mod hashing;
-mod interrupt;
-mod journaling;
-mod ledger;
-mod lookup;
-mod reading;
-mod run_lock;
-mod run_manifest;
-mod semaphore;
-mod sharing;
-mod spelling;
-mod symlinks;
-mod time;
-mod written_back;
-
-mod file_system;
-mod limitation;
-
-mod counts;
 mod damage_map;
-mod face;
-mod prescan;
-mod progress;
+mod finisher;
+mod folded_names;
+mod hash;
+mod interrupt;
+mod mtime;
+mod reporter;
+mod run;
+mod schedule;
+mod settings;
+mod stat;
 mod stop_flag;
-mod summary;
-mod temporary_file;
-
-mod verify;
-
-mod listed;
-mod listing;
-mod st_mode;
 
 #[cfg(test)]
-mod ground;
+mod test_support;
 
 /// The status after a usage error.
 pub const MISUSE: u8 = 2;
@@ -122,7 +80,7 @@ pub enum Outcome {
 #[must_use]
 pub fn run(args: &Args) -> Outcome {
     if args.check {
-        return verify::verify(args);
+        return run::check::verify(args);
     }
     let settings = match Settings::of(args, current_umask()) {
         Ok(settings) => settings,

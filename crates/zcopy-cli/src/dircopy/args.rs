@@ -8,10 +8,10 @@ use std::thread;
 use clap::{ArgAction, ValueHint};
 use rustix::fs::Mode;
 
-use super::amend::Amendment;
-use super::budget::{Descriptors, TooFew};
-use super::face::Manner;
-use super::policy::Policy;
+use super::copy::policy::Policy;
+use super::reporter::Manner;
+use super::run::amend::Amendment;
+use super::schedule::fd_budget::{Descriptors, TooFew};
 use super::settings;
 use crate::args::Tool;
 use crate::choice;
@@ -48,7 +48,7 @@ mod values;
 pub struct Args {
     /// SRC and DST, or with --check the trees to verify
     #[arg(value_name = "PATH", value_parser = path(), value_hint = ValueHint::DirPath)]
-    pub(super) paths: Vec<PathBuf>,
+    pub(crate) paths: Vec<PathBuf>,
 
     /// The tree to copy
     #[arg(
@@ -59,7 +59,7 @@ pub struct Args {
         value_hint = ValueHint::DirPath,
         allow_hyphen_values = true
     )]
-    pub(super) input: Option<PathBuf>,
+    pub(crate) input: Option<PathBuf>,
 
     /// The directory to copy to; it is created if it does not exist
     #[arg(
@@ -70,7 +70,7 @@ pub struct Args {
         value_hint = ValueHint::DirPath,
         allow_hyphen_values = true
     )]
-    pub(super) output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 
     /// Replace existing files by POLICY; see below
     #[arg(
@@ -80,7 +80,7 @@ pub struct Args {
         hide_possible_values = true,
         value_parser = choice::parser::<Policy>()
     )]
-    pub(super) overwrite_policy: Policy,
+    pub(crate) overwrite_policy: Policy,
 
     /// Make digests with HASH, sha256 or blake3 [default: as the newest manifest in DST, or sha256];
     /// with --check, verify lines without a tag with HASH, which may also be md5, sha1, sha512 or
@@ -91,15 +91,15 @@ pub struct Args {
         hide_possible_values = true,
         value_parser = choice::parser::<ChecksumAlgorithm>()
     )]
-    pub(super) hash: Option<ChecksumAlgorithm>,
+    pub(crate) hash: Option<ChecksumAlgorithm>,
 
     /// Make no digests; a manifest is written only if records change, or if SRC has manifests
     #[arg(long)]
-    pub(super) no_hash: bool,
+    pub(crate) no_hash: bool,
 
     /// Keep the recorded digests of files that are not copied, instead of reading the files
     #[arg(long)]
-    pub(super) no_hash_skipped: bool,
+    pub(crate) no_hash_skipped: bool,
 
     /// Record the file PATH (relative to DST, or absolute) as it is now, and drop its earlier record; may be
     /// repeated; with --check before DIR is verified
@@ -111,62 +111,62 @@ pub struct Args {
         action = ArgAction::Append,
         allow_hyphen_values = true
     )]
-    pub(super) accept: Vec<PathBuf>,
+    pub(crate) accept: Vec<PathBuf>,
 
     /// Drop the digests of files that are gone from DST; with --check before DIR is verified
     #[arg(long)]
-    pub(super) forget_missing: bool,
+    pub(crate) forget_missing: bool,
 
     /// Read every copy back from the disk before it gets its name
     #[arg(long)]
-    pub(super) verify: bool,
+    pub(crate) verify: bool,
 
     /// Compare files that are not copied with their originals, by their digests
     #[arg(long)]
-    pub(super) verify_existing: bool,
+    pub(crate) verify_existing: bool,
 
     /// Keep what can be read of a file that is damaged in SRC; its copy has zeros for the rest, no
     /// digest, and a map of what is missing beside it, NAME.damaged
     #[arg(long)]
-    pub(super) skip_errors: bool,
+    pub(crate) skip_errors: bool,
 
     /// Bring every file, directory and digest to the disk
     #[arg(long)]
-    pub(super) durable: bool,
+    pub(crate) durable: bool,
 
     /// Leave the owner and the group of what is created as they are; the set-user-ID and set-group-ID
     /// bits are not copied to files of another owner
     #[arg(long)]
-    pub(super) no_owner: bool,
+    pub(crate) no_owner: bool,
 
     /// Give what is created the mode of any new file or directory, and leave the mode of what exists,
     /// also of a file that is replaced; access lists, which hold permissions too, are not copied
     #[arg(long)]
-    pub(super) no_perms: bool,
+    pub(crate) no_perms: bool,
 
     /// Neither copy nor remove extended attributes, capabilities among them; access lists are still copied
     #[arg(long)]
-    pub(super) no_xattrs: bool,
+    pub(crate) no_xattrs: bool,
 
     /// Neither copy nor remove access lists; what is created inherits the default list of its directory
     #[arg(long)]
-    pub(super) no_acls: bool,
+    pub(crate) no_acls: bool,
 
     /// Copy the files that symbolic links lead to, instead of the links
     #[arg(short = 'L', long)]
-    pub(super) dereference: bool,
+    pub(crate) dereference: bool,
 
     /// Exclude directories of other file systems below SRC
     #[arg(short = 'x', long)]
-    pub(super) one_file_system: bool,
+    pub(crate) one_file_system: bool,
 
     /// Exclude entries that match GLOB; may be repeated
     #[arg(long, value_name = "GLOB", action = ArgAction::Append, allow_hyphen_values = true)]
-    pub(super) exclude: Vec<OsString>,
+    pub(crate) exclude: Vec<OsString>,
 
     /// Copy or verify N files in parallel, as far as there are descriptors (use 1 for hard disks)
     #[arg(short, long, value_name = "N", value_parser = number("number of jobs"))]
-    pub(super) jobs: Option<NonZeroUsize>,
+    pub(crate) jobs: Option<NonZeroUsize>,
 
     /// Hash many files together with SHA-256: always, never, or auto (if it is faster)
     #[arg(
@@ -176,32 +176,32 @@ pub struct Args {
         hide_possible_values = true,
         value_parser = choice::parser::<Lanes>()
     )]
-    pub(super) lanes: Lanes,
+    pub(crate) lanes: Lanes,
 
     /// Let N blocks of each file wait to be hashed [default: 10]; with --check, hash files of 256K
     /// and more in a second thread, for which N blocks may wait [default: the thread that reads a
     /// file hashes it]
     #[arg(long, value_name = "N", value_parser = number("number of blocks"))]
-    pub(super) queue_size: Option<NonZeroUsize>,
+    pub(crate) queue_size: Option<NonZeroUsize>,
 
     /// Read and write SIZE bytes at once, at least 4K [default: 128K; with --check it depends on the
     /// file]
     #[arg(long, value_name = "SIZE", value_parser = block_size())]
-    pub(super) block_size: Option<NonZeroUsize>,
+    pub(crate) block_size: Option<NonZeroUsize>,
 
     /// Show no progress and no summary, except in JSON; with --check list
     /// only the files that failed, and print the warnings, as sha256sum -c --quiet does
     #[arg(short, long)]
-    pub(super) quiet: bool,
+    pub(crate) quiet: bool,
 
     /// Write progress, errors and the summary to standard output, as JSON, one object a line; with
     /// --check also the result for each file
     #[arg(long)]
-    pub(super) json: bool,
+    pub(crate) json: bool,
 
     /// Verify trees against their manifests
     #[arg(long, conflicts_with_all = COPY_OPTIONS)]
-    pub(super) check: bool,
+    pub(crate) check: bool,
 
     /// With --check, verify against FILE: lines of sha256sum, b3sum, md5sum, sha1sum, sha512sum or
     /// xxh128sum, tagged or not
@@ -212,31 +212,31 @@ pub struct Args {
         value_hint = ValueHint::FilePath,
         allow_hyphen_values = true
     )]
-    pub(super) hash_file: Option<PathBuf>,
+    pub(crate) hash_file: Option<PathBuf>,
 
     /// With --check, do not try / in place of \ in the paths that are not found
     #[arg(long)]
-    pub(super) no_convert_paths: bool,
+    pub(crate) no_convert_paths: bool,
 
     /// With --check, fail also for files that no manifest lists, and with --hash-file for improperly formatted lines
     #[arg(long)]
-    pub(super) strict: bool,
+    pub(crate) strict: bool,
 
     /// With --check, list only the files that failed; the warnings and the total still follow
     #[arg(long)]
-    pub(super) silent: bool,
+    pub(crate) silent: bool,
 
     /// With --check, leave out the warnings and the total, which otherwise follow on standard error
     #[arg(long)]
-    pub(super) no_summary: bool,
+    pub(crate) no_summary: bool,
 
     /// With --check, add the algorithm, the size and the rate to the line of each file
     #[arg(long)]
-    pub(super) verbose: bool,
+    pub(crate) verbose: bool,
 
     /// Print how each file was copied
     #[arg(long)]
-    pub(super) explain: bool,
+    pub(crate) explain: bool,
 
     /// Print this help, and exit
     #[arg(short, long, action = ArgAction::HelpShort)]
@@ -275,7 +275,7 @@ const COPY_OPTIONS: [&str; 18] = [
 
 impl Args {
     /// Which messages are written, and in which format.
-    pub(super) fn manner(&self) -> Manner {
+    pub(crate) fn manner(&self) -> Manner {
         match (self.json, self.quiet) {
             (true, _) => Manner::Json,
             (false, true) => Manner::Quiet,
@@ -284,7 +284,7 @@ impl Args {
     }
 
     /// Whether an option is given that only `--check` takes.
-    pub(super) fn has_check_option(&self) -> bool {
+    pub(crate) fn has_check_option(&self) -> bool {
         self.hash_file.is_some()
             || self.no_convert_paths
             || self.silent
@@ -298,7 +298,7 @@ impl Args {
     /// # Errors
     ///
     /// A message, if they conflict with other options.
-    pub(super) fn amendment(&self, mode: Mode) -> Result<Option<Amendment>, String> {
+    pub(crate) fn amendment(&self, mode: Mode) -> Result<Option<Amendment>, String> {
         if self.accept.is_empty() && !self.forget_missing {
             return Ok(None);
         }
@@ -324,7 +324,7 @@ impl Args {
     /// # Errors
     ///
     /// There are too few descriptors.
-    pub(super) fn check_options(&self, descriptors: Descriptors) -> Result<check::Options, TooFew> {
+    pub(crate) fn check_options(&self, descriptors: Descriptors) -> Result<check::Options, TooFew> {
         let mut options = check::Options::new()
             .convert_paths(!self.no_convert_paths)
             .strict(self.strict)

@@ -1,259 +1,191 @@
-//! Copies a tree with several threads.
+//! Copies one entry of the tree, or leaves its copy.
+//!
+//! [`Copier::copy_alone`] shows all steps: [start](Copier::start) a copy, read it if it is a clone, hash it,
+//! announce it to the journal, publish it. `group` takes the same steps for several entries at a time.
 
-use std::convert::Infallible;
-use std::ffi::OsStr;
-use std::fs::File;
-use std::os::fd::AsFd as _;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::{self, Scope};
+use std::io;
 
-use anyhow::anyhow;
+use rustix::fs::FileType;
 
-use super::batches::Batches;
-use super::budget::Budget;
-use super::copier::{self, Copier, EntryResult};
-use super::counts::Counts;
-use super::face::Face;
 use super::folded_names::FoldedNames;
-use super::granularity::Granularities;
-use super::hashing::Hashers;
+use super::hash::reader::Reader;
 use super::interrupt::Interrupt;
-use super::journaling::Journaling;
-use super::ledger::Ledger;
-use super::lookup::Lookup;
-use super::manifest::update::{Carrying, OnChange, RecordChange};
-use super::place::Durability;
-use super::prescan::{Total, prescan};
-use super::reading::Reader;
-use super::run_lock::{self, RunLock};
-use super::run_manifest::{
-    Reported, begin_manifest, finish_manifest, open_archive, report_unreadable_manifests,
-};
-use super::semaphore::Semaphore;
+use super::manifest::journal::entry::JournalEntry;
+use super::manifest::write::update::Line;
+use super::reporter::Face;
+use super::reporter::counts::Counts;
+use super::run::write_back::UnwrittenFiles;
+use super::schedule::hardlinks::Role;
+use super::schedule::lookup::Known;
+use super::schedule::semaphore::Semaphore;
 use super::settings::Settings;
-use super::sharing::Sharing;
-use super::stop_flag::{StopFlag, StopOnDrop};
-use super::symlinks::Symlinks;
-use super::tree::Root;
-use super::tree::scan::ScanOptions;
-use super::written_back::{UnwrittenFiles, write_back};
-use crate::order::{Workshop, in_order};
+use super::walk::containment::Identity;
+use super::walk::{Entry, Waiting, WhileWaiting};
+use granularity::Granularities;
+use reflink_support::Sharing;
+use run_journal::Journaling;
+use symlinks::Symlinks;
 
-/// The objects that all parts of a run share.
-#[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) face: &'a Face<'a>,
-    pub(super) counts: &'a Counts,
-    pub(super) interrupt: &'a Interrupt,
-    pub(super) budget: Budget,
-    /// `/dev/null`, the sink of files that are only hashed.
-    pub(super) null: &'a File,
+use file::{ReadCopy, Started};
+
+pub(crate) use announce::journal_entry;
+
+pub mod policy;
+
+pub(crate) mod granularity;
+pub(crate) mod reflink_support;
+pub(crate) mod run_journal;
+pub(crate) mod symlinks;
+
+mod announce;
+pub(crate) mod damaged;
+mod existing;
+mod file;
+mod group;
+mod other;
+mod publish;
+
+/// The error of a file whose name a manifest of the destination has.
+pub(crate) const MANIFEST_IN_THE_WAY: &str =
+    "the destination has a manifest of this name, which is not replaced";
+
+/// An entry to copy.
+pub(crate) struct Job {
+    pub(crate) entry: Entry,
+    pub(crate) role: Role,
+    /// An error, if the manifests could not be read.
+    pub(crate) known: io::Result<Known>,
 }
 
-/// Copies the tree. Returns the paths of the manifests that it has written.
-pub(super) fn copy_tree(
-    mut settings: Settings,
-    context: Context<'_>,
-) -> Result<Vec<PathBuf>, Reported> {
-    let Context {
-        face,
-        counts,
-        interrupt,
-        budget,
-        null,
-    } = context;
-    let attributes = settings.directory_attributes();
-    let root = Root::open_with(&settings.source, &settings.destination, attributes);
-    let root = root.map_err(|trouble| {
-        face.complain_of(&trouble);
-        Reported
-    })?;
-    let on_wait = || face.remark_on_destination(&settings.destination, run_lock::WAITING);
-    let _lock = RunLock::acquire(root.destination(), on_wait);
-    let archive = open_archive(&mut settings, face, &root)?;
-    let (settings, destination) = (&settings, Arc::clone(root.destination()));
-    let on_change = |path: &[u8], change: RecordChange| {
-        face.report_change(Path::new(OsStr::from_bytes(path)), &change.to_string());
-    };
-    let carrying = Carrying {
-        root: destination.as_fd(),
-        forgets_missing: settings.forgets_missing,
-        accepted: settings.accepted.clone(),
-        algorithm: settings.algorithm,
-        null,
-        on_change: OnChange(&on_change),
-    };
-    // From here on there are files to finish.
-    interrupt.catch_signals();
-    let (manifest, journaling) = begin_manifest(settings, face, &root, &archive, carrying);
-    if manifest.is_none() && journaling.name().is_none() && !archive.is_empty() {
-        let error = anyhow!("nothing is copied, as files would differ from their records");
-        face.complain("".as_ref(), &error);
-        return Err(Reported);
-    }
-    let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
-    let lookup = lookup.map_err(|error| report_unreadable_manifests(settings, face, error))?;
-    let names = FoldedNames::new(&archive, &settings.exclude);
-    let mut ledger = Ledger::new(settings, context, &root, manifest, &journaling);
-    let unwritten = UnwrittenFiles::new(budget.unwritten_files());
-    let entries = Entries {
-        settings,
-        context,
-        root: &root,
-        names: &names,
-        journaling: &journaling,
-        unwritten: &unwritten,
-    };
-    let (stop, total) = (StopFlag::default(), Total::default());
-    thread::scope(|scope| {
-        show_progress(scope, settings, context, &root, &stop, &total);
-        let _stop = StopOnDrop(&stop);
-        entries.copy(lookup, &mut ledger);
-    });
-    let is_durable = settings.durability == Durability::Synced;
-    let write_back = || {
-        let durability = settings.durability;
-        write_back(
-            face,
-            counts,
-            &destination,
-            &journaling,
-            &unwritten,
-            durability,
-        );
-    };
-    if is_durable || !interrupt.is_requested() {
-        write_back();
-    }
-    let manifest = ledger.into_manifest().and_then(|manifest| {
-        finish_manifest(settings, face, archive, manifest, &journaling, interrupt)
-    });
-    if let Err(trouble) = root.done() {
-        face.complain_of(&trouble);
-    }
-    if is_durable {
-        // The manifest has its name now, and directories have their attributes.
-        write_back();
-    }
-    let names = manifest.unwrap_or_default().into_iter();
-    Ok(names
-        .map(|name| settings.destination.join(name.to_string()))
-        .collect())
+/// The result of an entry. The ledger takes results in the order of the tree.
+pub(crate) enum EntryResult {
+    /// The entry needs a line in the manifest, and nothing else.
+    Settled { path: Vec<u8>, line: Line },
+    /// The first name of a file. The ledger links additional names to its copy.
+    First {
+        path: Vec<u8>,
+        file: Identity,
+        /// The number of its additional names.
+        n_more: u64,
+        /// None, if the copy failed.
+        copy: Option<CopyResult>,
+    },
+    /// An additional name of a file, which the ledger links or copies.
+    Additional {
+        entry: Waiting,
+        file: Identity,
+        known: Known,
+    },
 }
 
-/// Starts the threads that show the progress and count the files of the source.
-fn show_progress<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    settings: &'scope Settings,
-    context: Context<'scope>,
-    root: &'scope Root,
-    stop: &'scope StopFlag,
-    total: &'scope Total,
-) {
-    let Context { face, budget, .. } = context;
-    if !face.shows_progress() {
-        return;
-    }
-    // If a thread cannot be started, no progress is shown.
-    let draw = move || face.draw_until(stop, total);
-    let _ = thread::Builder::new().spawn_scoped(scope, draw);
-    if let Some(n_levels) = budget.levels_of_the_prescan() {
-        let options = ScanOptions {
-            follows_symlinks: settings.follows_symlinks,
-            one_file_system: settings.one_file_system,
-            most_open: n_levels.get(),
+impl EntryResult {
+    /// Its size in memory, in bytes.
+    fn weight(&self) -> usize {
+        let path = match self {
+            Self::Settled { path, .. } | Self::First { path, .. } => path.capacity(),
+            Self::Additional { entry, .. } => entry.name().count_bytes(),
         };
-        let count = move || prescan(root.source(), options, &settings.exclude, total, stop);
-        let _ = thread::Builder::new().spawn_scoped(scope, count);
+        size_of::<Option<Self>>() + path
     }
 }
 
-/// The entries of a tree, all but directories, which the walk makes.
-struct Entries<'a> {
-    settings: &'a Settings,
-    context: Context<'a>,
-    root: &'a Root,
-    names: &'a FoldedNames<'a>,
-    journaling: &'a Journaling<'a>,
-    unwritten: &'a UnwrittenFiles,
+/// The size in memory of the results of one directory, in bytes. `directory` is added if an additional
+/// name keeps the directory open.
+pub(crate) fn weight(results: &[EntryResult], directory: usize) -> usize {
+    let is_additional = |result: &EntryResult| matches!(result, EntryResult::Additional { .. });
+    let kept = if results.iter().any(is_additional) {
+        directory
+    } else {
+        0
+    };
+    kept + results.iter().map(EntryResult::weight).sum::<usize>()
 }
 
-impl Entries<'_> {
-    /// Copies them with several threads. The ledger takes the results in the order of the tree.
-    fn copy(&self, lookup: Lookup<'_>, ledger: &mut Ledger<'_>) {
-        let Self {
-            settings,
-            names,
-            journaling,
-            unwritten,
-            ..
-        } = *self;
-        let Context {
-            face,
-            counts,
-            interrupt,
-            budget,
-            null,
-        } = self.context;
-        let (sharing, symlinks) = (Sharing::default(), Symlinks::default());
-        let granularities = Granularities::default();
-        let threads = settings.copy_threads(self.root.destination());
-        let n_jobs = budget.jobs(threads.n_jobs);
-        let n_creators = n_jobs.min(threads.n_creators);
-        let most_ahead = budget.ahead(n_jobs, n_creators, settings.lanes());
-        let creators = Semaphore::new(n_creators);
-        let directory_weight = budget.weight_of_directory();
-        let options = settings.walk(interrupt).most_open(budget.levels());
-        let on_error = |trouble| face.complain_of(&trouble);
-        let walk = self.root.walk_apart(options, names, on_error);
-        let mut batches = Batches::new(walk, lookup, settings.longest_short(), settings.durability);
-        thread::scope(|scope| {
-            let hashers = Hashers::start(
-                scope,
-                settings.algorithm,
-                settings.way,
-                settings.n_hashers(),
-                settings.queue,
-            );
-            let copier = || Copier {
-                settings,
-                face,
-                counts,
-                sharing: &sharing,
-                granularities: &granularities,
-                symlinks: &symlinks,
-                creators: &creators,
-                reader: Reader {
-                    tap: hashers.tap(),
-                    algorithm: settings.algorithm,
-                    null,
-                    block_size: settings.queue.block_size,
-                    interrupt,
-                },
-                most_ahead,
-                names,
-                while_waiting: budget.while_waiting(),
-                journaling,
-                interrupt,
-                unwritten,
-                news: Vec::new(),
-            };
-            let mut copier_of_links = copier();
-            let workshop = Workshop {
-                next: || batches.next(),
-                start: || {
-                    let mut copier = copier();
-                    move |batch| copier.copy_batch(batch)
-                },
-                weigh: |results: &Vec<EntryResult>| copier::weight(results, directory_weight),
-                deliver: |due: &mut dyn Iterator<Item = Vec<EntryResult>>| {
-                    ledger.take(&mut due.flatten(), &mut copier_of_links);
-                    Ok::<(), Infallible>(())
-                },
-            };
-            let Ok(()) = in_order(n_jobs, workshop);
-        });
+/// How this run knows what a file of the destination holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// This run has neither written nor read it.
+    #[default]
+    None,
+    /// This run has written it.
+    Written,
+    /// This run has read it, and it has the digest of its line.
+    Read,
+}
+
+/// The result of a copy that did not fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CopyResult {
+    /// The line in the new manifest.
+    pub(crate) line: Line,
+    /// The file in the destination, if it is a regular file that may get more names.
+    pub(crate) file: Option<Identity>,
+    /// Whether the journal needs an entry for the line.
+    pub(crate) is_news: bool,
+    pub(crate) proof: Proof,
+    /// Whether the file is the copy of its original, so that additional names can be linked to it.
+    pub(crate) is_copy: bool,
+    /// Whether bytes of the copy are missing. Then a map beside it lists them.
+    pub(crate) is_damaged: bool,
+}
+
+/// Copies entries, one after another. Each thread has one.
+pub(crate) struct Copier<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) face: &'a Face<'a>,
+    pub(crate) counts: &'a Counts,
+    pub(crate) sharing: &'a Sharing,
+    /// How the file systems of the destination round times.
+    pub(crate) granularities: &'a Granularities,
+    pub(crate) symlinks: &'a Symlinks,
+    /// Limits the threads that create short files.
+    pub(crate) creators: &'a Semaphore,
+    pub(crate) reader: Reader<'a>,
+    /// The number of entries that are started before the first of them is published, so that clones are
+    /// read from the disk together, and short files are hashed together.
+    pub(crate) most_ahead: usize,
+    /// Finds names that the destination does not tell apart.
+    pub(crate) names: &'a FoldedNames<'a>,
+    /// Whether the directories of additional names stay open until these are linked.
+    pub(crate) while_waiting: WhileWaiting,
+    pub(crate) journaling: &'a Journaling<'a>,
+    pub(crate) interrupt: &'a Interrupt,
+    pub(crate) unwritten: &'a UnwrittenFiles,
+    /// Entries that [`flush_news`](Self::flush_news) adds to the journal.
+    pub(crate) news: Vec<(Vec<u8>, JournalEntry)>,
+}
+
+impl<'a> Copier<'a> {
+    /// Copies one entry, or leaves its copy. It is not linked to another name of its file.
+    pub(crate) fn copy_alone(&mut self, entry: &Entry, known: Known) -> anyhow::Result<CopyResult> {
+        self.interrupt.check()?;
+        let started = self.start(entry, known)?;
+        let (copy, digest) = match self.read_clone(entry, started)? {
+            ReadCopy::Finished(result) => return Ok(result),
+            ReadCopy::Unhashed(copy, contents) => {
+                let digest = self.reader.tap.digest_of_bytes(&contents);
+                (copy, Some(digest))
+            }
+            ReadCopy::Unannounced(copy, digest) => (copy, digest),
+        };
+        self.prepare_announcement(entry, &copy, digest)?;
+        self.announce(entry, &copy, digest);
+        self.publish(entry, *copy, digest)
+    }
+
+    /// Starts the copy of an entry, or leaves its copy.
+    fn start(&mut self, entry: &Entry, known: Known) -> anyhow::Result<Started<'a>> {
+        if known.is_manifest {
+            return self.keep_manifest(entry).map(Started::finished);
+        }
+        if known.is_journal {
+            // A journal of the source records nothing of this destination.
+            self.counts.others.add(1);
+            return Ok(Started::finished(CopyResult::default()));
+        }
+        match entry.kind() {
+            FileType::RegularFile => self.start_regular(entry, known),
+            _ => self.copy_other(entry, known).map(Started::finished),
+        }
     }
 }

@@ -18,8 +18,8 @@
 
 use serde::Serialize;
 
-pub(super) use map_file::{Described, map_name, map_path, mapped_name, remove_map};
-pub(super) use map_text::{EmptyFile, MapText};
+pub(crate) use map_file::{Described, map_name, map_path, mapped_name, remove_map};
+pub(crate) use map_text::{EmptyFile, MapText};
 
 mod map_file;
 mod map_text;
@@ -33,9 +33,9 @@ const MOST_TOLD: usize = 3;
 
 /// Bytes of a file that could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct BadRange {
-    pub(super) offset: u64,
-    pub(super) bytes: u64,
+pub(crate) struct BadRange {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
 }
 
 impl BadRange {
@@ -46,13 +46,13 @@ impl BadRange {
 
 /// The bytes of a file that could not be read, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct DamageMap {
+pub(crate) struct DamageMap {
     ranges: Vec<BadRange>,
 }
 
 impl DamageMap {
     /// Adds a range.
-    pub(super) fn push(&mut self, range: BadRange) {
+    pub(crate) fn push(&mut self, range: BadRange) {
         let is_full = self.ranges.len() >= MOST_RANGES;
         match self.ranges.last_mut() {
             Some(last) if range.offset < last.offset => {
@@ -76,7 +76,7 @@ impl DamageMap {
     }
 
     /// The bytes that are in either map.
-    pub(super) fn union(&self, other: &Self) -> Self {
+    pub(crate) fn union(&self, other: &Self) -> Self {
         let mut ranges = [&self.ranges[..], &other.ranges].concat();
         ranges.sort_unstable_by_key(|range| range.offset);
         let mut union = Self::default();
@@ -87,21 +87,21 @@ impl DamageMap {
     }
 
     /// Whether nothing is bad.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
     /// The number of bad bytes.
-    pub(super) fn lost_bytes(&self) -> u64 {
+    pub(crate) fn lost_bytes(&self) -> u64 {
         self.ranges.iter().map(|range| range.bytes).sum()
     }
 
-    pub(super) fn ranges(&self) -> &[BadRange] {
+    pub(crate) fn ranges(&self) -> &[BadRange] {
         &self.ranges
     }
 
     /// The number of bytes and the first ranges in words.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let lost = self.lost_bytes();
         let plural = if lost == 1 { "" } else { "s" };
         let told = self.ranges.iter().take(MOST_TOLD);
@@ -119,14 +119,14 @@ impl DamageMap {
 
 /// The damage of a file, for a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Damage<'a> {
-    pub(super) map: &'a DamageMap,
-    pub(super) rest: Rest,
+pub(crate) struct Damage<'a> {
+    pub(crate) map: &'a DamageMap,
+    pub(crate) rest: Rest,
 }
 
 /// Whether a run copied the readable bytes of a damaged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
+pub(crate) enum Rest {
     /// They were copied, or linked to the copy.
     Copied,
     /// An earlier damaged copy was kept, because it is no worse.
@@ -137,7 +137,7 @@ pub(super) enum Rest {
 
 impl Damage<'_> {
     /// The damage in words.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let lost = self.map.words();
         match self.rest {
             Rest::Copied => format!("cannot read {lost}; its copy has zeros there, and a map"),

@@ -24,10 +24,10 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::lookup::Known;
-use super::manifest::archive::Archive;
-use super::spelling::{Spellings, each_name, is_folded, is_same, key, stat};
-use super::tree::{Directory, Entry, Exclude, Opened, RivalName};
+use super::manifest::read::archive::Archive;
+use super::schedule::lookup::Known;
+use super::walk::spelling::{Spellings, each_name, is_folded, is_same, key, stat};
+use super::walk::{Directory, Entry, Exclude, Opened, RivalName};
 use crate::quote::quoted;
 use index::Index;
 use owner::{Facts, Listed, Listing, Owner, Recorded, Rival, owner};
@@ -44,7 +44,7 @@ pub struct OtherName(Vec<u8>);
 
 /// Finds names that the destination does not tell apart.
 #[derive(Debug)]
-pub(super) struct FoldedNames<'a> {
+pub(crate) struct FoldedNames<'a> {
     archive: &'a Archive,
     exclude: &'a Exclude,
     /// Made by the first call that needs it.
@@ -53,7 +53,7 @@ pub(super) struct FoldedNames<'a> {
 }
 
 impl<'a> FoldedNames<'a> {
-    pub(super) fn new(archive: &'a Archive, exclude: &'a Exclude) -> Self {
+    pub(crate) fn new(archive: &'a Archive, exclude: &'a Exclude) -> Self {
         Self {
             archive,
             exclude,
@@ -67,7 +67,7 @@ impl<'a> FoldedNames<'a> {
     /// # Errors
     ///
     /// A directory or the manifests cannot be read.
-    pub(super) fn of_entry(&self, entry: &Entry, known: Known) -> io::Result<Option<OtherName>> {
+    pub(crate) fn of_entry(&self, entry: &Entry, known: Known) -> io::Result<Option<OtherName>> {
         let (directory, name) = (&**entry.directory(), entry.name());
         let is_recorded = known.is_accepted || !known.expected().is_empty();
         let has_records = !self.archive.is_empty();
@@ -86,7 +86,7 @@ impl<'a> FoldedNames<'a> {
     /// # Errors
     ///
     /// Those of [`of_entry`](Self::of_entry).
-    pub(super) fn of_directory(
+    pub(crate) fn of_directory(
         &self,
         parent: &Directory,
         opened: &Opened,
@@ -226,7 +226,7 @@ impl<'a> FoldedNames<'a> {
     }
 
     /// Whether a path has a record. If the records cannot be read, it may have one.
-    pub(super) fn has_record(&self, path: &Path) -> bool {
+    pub(crate) fn has_record(&self, path: &Path) -> bool {
         let path = path.as_os_str().as_bytes();
         !self.archive.is_empty() && self.with_index(|index| index.has(path)).unwrap_or(true)
     }

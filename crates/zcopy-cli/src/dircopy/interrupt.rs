@@ -16,7 +16,7 @@ const SIGNALS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 /// The first signal sets a flag, and the run then starts nothing new. A second one ends the process
 /// at once, and the journal keeps the digests.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Interrupt {
+pub(crate) struct Interrupt {
     is_requested: Arc<AtomicBool>,
     /// 0, or the first signal.
     signal: Arc<AtomicUsize>,
@@ -25,11 +25,11 @@ pub(super) struct Interrupt {
 /// The error of an entry that was not copied because of a signal.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("interrupted")]
-pub(super) struct Interrupted;
+pub(crate) struct Interrupted;
 
 impl Interrupt {
     /// Catches the signals from now on, except for those that this process was started to ignore.
-    pub(super) fn catch_signals(&self) {
+    pub(crate) fn catch_signals(&self) {
         for signal in SIGNALS {
             if !sys::is_ignored(signal) {
                 // A signal that cannot be caught kills, as it does without this.
@@ -52,17 +52,17 @@ impl Interrupt {
     }
 
     /// The flag that a signal sets.
-    pub(super) fn flag(&self) -> &Arc<AtomicBool> {
+    pub(crate) fn flag(&self) -> &Arc<AtomicBool> {
         &self.is_requested
     }
 
     /// Whether a signal has asked the run to end.
-    pub(super) fn is_requested(&self) -> bool {
+    pub(crate) fn is_requested(&self) -> bool {
         self.is_requested.load(Ordering::Relaxed)
     }
 
     /// Fails with [`Interrupted`] after a signal.
-    pub(super) fn check(&self) -> Result<(), Interrupted> {
+    pub(crate) fn check(&self) -> Result<(), Interrupted> {
         if self.is_requested() {
             Err(Interrupted)
         } else {
@@ -71,7 +71,7 @@ impl Interrupt {
     }
 
     /// The signal that asked the run to end.
-    pub(super) fn signal(&self) -> Option<i32> {
+    pub(crate) fn signal(&self) -> Option<i32> {
         match self.signal.load(Ordering::Relaxed) {
             0 => None,
             signal => i32::try_from(signal).ok(),
@@ -80,6 +80,6 @@ impl Interrupt {
 }
 
 /// The name of a signal.
-pub(super) fn name(signal: i32) -> &'static str {
+pub(crate) fn name(signal: i32) -> &'static str {
     signal_hook::low_level::signal_name(signal).unwrap_or("a signal")
 }

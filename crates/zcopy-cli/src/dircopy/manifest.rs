@@ -15,30 +15,13 @@ pub mod checksum;
 pub mod line;
 pub mod name;
 
-pub(crate) mod archive;
-pub(crate) mod copied;
+pub(crate) mod hash_file;
+pub(crate) mod header;
 pub(crate) mod journal;
-pub(crate) mod journal_entry;
-pub(crate) mod merge;
-pub(crate) mod metadata;
+pub(crate) mod open_beneath;
+pub(crate) mod read;
 pub(crate) mod record;
-pub(crate) mod update;
-
-pub(in crate::dircopy) mod event;
-pub(in crate::dircopy) mod total;
-
-mod candidate;
-pub(super) mod contents;
-mod damage;
-mod hash_file;
-mod lines;
-pub(super) mod open_beneath;
-mod report;
-mod resolve;
-mod root_names;
-mod spool;
-mod unlisted;
-mod write;
+pub(crate) mod write;
 
 /// The suffix of the file with the comments of a BLAKE3 manifest, behind the manifest's name.
 const INFO: &str = ".info";

@@ -12,13 +12,13 @@ use std::thread;
 use rustix::fs::Mode;
 
 use super::args::Args;
-use super::attributes::{Permissions, Preserve};
-use super::batches;
-use super::hashing::{self, Queue};
+use super::copy::policy::Policy;
+use super::hash::pool::{self, Queue};
 use super::interrupt::Interrupt;
-use super::place::Durability;
-use super::policy::Policy;
-use super::tree::{self, DirectoryAttributes, Exclude, GivenTo};
+use super::schedule::batches;
+use super::walk::{self, DirectoryAttributes, Exclude, GivenTo};
+use super::write::atomic_file::Durability;
+use super::write::metadata::{Permissions, Preserve};
 use crate::digest::{Algorithm, Way};
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::quote::argument;
@@ -42,50 +42,50 @@ const BTRFS: i128 = 0x9123_683e;
 /// The settings of a copy.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each switch")]
-pub(super) struct Settings {
-    pub(super) source: PathBuf,
-    pub(super) destination: PathBuf,
-    pub(super) policy: Policy,
+pub(crate) struct Settings {
+    pub(crate) source: PathBuf,
+    pub(crate) destination: PathBuf,
+    pub(crate) policy: Policy,
     /// The algorithm of all digests. Without `--hash` it becomes the algorithm of the newest manifest
     /// of the destination.
-    pub(super) algorithm: Algorithm,
-    pub(super) has_chosen_algorithm: bool,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) has_chosen_algorithm: bool,
     /// Whether the run writes a manifest.
-    pub(super) leaves_sums: bool,
+    pub(crate) leaves_sums: bool,
     /// Whether files that are left are read, so that they get lines in it.
-    pub(super) lists_skipped: bool,
-    pub(super) verifies: bool,
-    pub(super) verifies_existing: bool,
+    pub(crate) lists_skipped: bool,
+    pub(crate) verifies: bool,
+    pub(crate) verifies_existing: bool,
     /// Whether the readable bytes of a damaged file are copied.
-    pub(super) skips_errors: bool,
-    pub(super) durability: Durability,
+    pub(crate) skips_errors: bool,
+    pub(crate) durability: Durability,
     /// The attributes that copies get from their originals.
-    pub(super) preserve: Preserve,
-    pub(super) follows_symlinks: bool,
-    pub(super) one_file_system: bool,
-    pub(super) exclude: Exclude,
+    pub(crate) preserve: Preserve,
+    pub(crate) follows_symlinks: bool,
+    pub(crate) one_file_system: bool,
+    pub(crate) exclude: Exclude,
     /// `--jobs`.
     n_jobs: Option<usize>,
     n_cores: usize,
     /// The blocks of a file that may wait to be hashed.
-    pub(super) queue: Queue,
+    pub(crate) queue: Queue,
     /// The implementation of the digests.
-    pub(super) way: Way,
-    pub(super) explains: bool,
+    pub(crate) way: Way,
+    pub(crate) explains: bool,
     /// Files of the destination that are recorded as they are.
-    pub(super) accepted: BTreeSet<Vec<u8>>,
+    pub(crate) accepted: BTreeSet<Vec<u8>>,
     /// Whether records of files that are gone are dropped.
-    pub(super) forgets_missing: bool,
+    pub(crate) forgets_missing: bool,
     /// The mode of a new manifest.
-    pub(super) manifest_mode: Mode,
+    pub(crate) manifest_mode: Mode,
 }
 
 /// The number of threads that copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CopyThreads {
-    pub(super) n_jobs: usize,
+pub(crate) struct CopyThreads {
+    pub(crate) n_jobs: usize,
     /// The most of them that create short files at the same time.
-    pub(super) n_creators: usize,
+    pub(crate) n_creators: usize,
 }
 
 impl Settings {
@@ -94,7 +94,7 @@ impl Settings {
     /// # Errors
     ///
     /// A message, if the command line is wrong.
-    pub(super) fn of(args: &Args, umask: Mode) -> Result<Self, String> {
+    pub(crate) fn of(args: &Args, umask: Mode) -> Result<Self, String> {
         if args.has_check_option() {
             return Err(
                 "--hash-file, --no-convert-paths, --silent, --no-summary, --strict and --verbose go with --check"
@@ -162,14 +162,14 @@ impl Settings {
     }
 
     /// The number of files that a thread hashes together, at least 1.
-    pub(super) fn lanes(&self) -> usize {
-        hashing::lanes(self.algorithm, self.way)
+    pub(crate) fn lanes(&self) -> usize {
+        pool::lanes(self.algorithm, self.way)
     }
 
     /// The size up to which files are copied in batches. Longer files fill the lanes, if there are any.
-    pub(super) fn longest_short(&self) -> u64 {
+    pub(crate) fn longest_short(&self) -> u64 {
         if self.wants_digests() && self.lanes() > 1 {
-            hashing::SHORT
+            pool::SHORT
         } else {
             batches::MAX_BYTES
         }
@@ -181,7 +181,7 @@ impl Settings {
     /// no faster. On btrfs one a core, because threads that create files there wait for each other.
     /// Files that are [long](Self::longest_short): as many as fill the lanes, at most eight a core.
     /// With `--durable` as many short files.
-    pub(super) fn copy_threads(&self, destination: impl AsFd) -> CopyThreads {
+    pub(crate) fn copy_threads(&self, destination: impl AsFd) -> CopyThreads {
         if let Some(n_jobs) = self.n_jobs {
             return CopyThreads {
                 n_jobs,
@@ -209,12 +209,12 @@ impl Settings {
     }
 
     /// Whether files that are copied are hashed.
-    pub(super) fn wants_digests(&self) -> bool {
+    pub(crate) fn wants_digests(&self) -> bool {
         self.leaves_sums || self.verifies
     }
 
     /// The number of hashing threads.
-    pub(super) fn n_hashers(&self) -> usize {
+    pub(crate) fn n_hashers(&self) -> usize {
         if self.wants_digests() {
             self.n_cores
         } else {
@@ -223,7 +223,7 @@ impl Settings {
     }
 
     /// The attributes that directories of the destination get.
-    pub(super) fn directory_attributes(&self) -> DirectoryAttributes {
+    pub(crate) fn directory_attributes(&self) -> DirectoryAttributes {
         DirectoryAttributes {
             preserve: self.preserve,
             given_to: match self.policy {
@@ -234,8 +234,8 @@ impl Settings {
     }
 
     /// The options of the walk.
-    pub(super) fn walk(&self, interrupt: &Interrupt) -> tree::Options {
-        tree::Options::new()
+    pub(crate) fn walk(&self, interrupt: &Interrupt) -> walk::Options {
+        walk::Options::new()
             .follow_symlinks(self.follows_symlinks)
             .one_file_system(self.one_file_system)
             .exclude(self.exclude.clone())
@@ -244,7 +244,7 @@ impl Settings {
 }
 
 /// The mode of a new manifest.
-pub(super) fn manifest_mode(umask: Mode) -> Mode {
+pub(crate) fn manifest_mode(umask: Mode) -> Mode {
     Mode::from_raw_mode(0o666) - umask
 }
 
@@ -254,7 +254,7 @@ pub(super) fn manifest_mode(umask: Mode) -> Mode {
 /// # Errors
 ///
 /// A message, if a path leads out of the destination.
-pub(super) fn accepted(args: &Args, destination: &Path) -> Result<BTreeSet<Vec<u8>>, String> {
+pub(crate) fn accepted(args: &Args, destination: &Path) -> Result<BTreeSet<Vec<u8>>, String> {
     let mut accepted = BTreeSet::new();
     for path in &args.accept {
         let relative = below(path, destination);

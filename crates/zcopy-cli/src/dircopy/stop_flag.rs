@@ -5,25 +5,25 @@ use std::time::Duration;
 
 /// A flag that is set once, and wakes the threads that wait for it.
 #[derive(Debug, Default)]
-pub(super) struct StopFlag {
+pub(crate) struct StopFlag {
     is_set: Mutex<bool>,
     changed: Condvar,
 }
 
 impl StopFlag {
     /// Sets the flag.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         *self.lock() = true;
         self.changed.notify_all();
     }
 
     /// Whether the flag is set.
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         *self.lock()
     }
 
     /// Sleeps until the flag is set, but no longer than `timeout`. Returns whether it is set.
-    pub(super) fn wait(&self, timeout: Duration) -> bool {
+    pub(crate) fn wait(&self, timeout: Duration) -> bool {
         let waited = self
             .changed
             .wait_timeout_while(self.lock(), timeout, |is_set| !*is_set);
@@ -39,7 +39,7 @@ impl StopFlag {
 
 /// Sets a [`StopFlag`] when it is dropped, also by a panic.
 #[derive(Debug)]
-pub(super) struct StopOnDrop<'a>(pub(super) &'a StopFlag);
+pub(crate) struct StopOnDrop<'a>(pub(super) &'a StopFlag);
 
 impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {

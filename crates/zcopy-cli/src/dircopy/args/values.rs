@@ -7,8 +7,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use crate::choice::Choice;
 use crate::digest::Way;
+use crate::dircopy::copy::policy::Policy;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
-use crate::dircopy::policy::Policy;
 use crate::number::parse_size;
 use crate::value::{self, ValueParser};
 
@@ -23,7 +23,7 @@ impl Choice for Policy {
 
 /// When files are hashed together, in the lanes of vector registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::dircopy) enum Lanes {
+pub(crate) enum Lanes {
     Auto,
     Always,
     Never,
@@ -39,7 +39,7 @@ impl Choice for Lanes {
 
 impl Lanes {
     /// The implementation of digests.
-    pub(in crate::dircopy) fn way(self) -> Way {
+    pub(crate) fn way(self) -> Way {
         match self {
             Self::Auto => Way::best(),
             Self::Always => Way::in_lanes(),

@@ -11,34 +11,34 @@ use rustix::io::Errno;
 
 use super::DamageMap;
 use super::map_text::{EmptyFile, MapText};
-use crate::dircopy::place::{Durability, Place, Replace};
-use crate::dircopy::reading::{open_regular, size};
+use crate::dircopy::hash::reader::{open_regular, size};
+use crate::dircopy::write::atomic_file::{Durability, Place, Replace};
 
 /// The suffix of the names of maps.
 const SUFFIX: &[u8] = b".damaged";
 
 /// The name of the map of a file.
-pub(in crate::dircopy) fn map_name(name: &CStr) -> CString {
+pub(crate) fn map_name(name: &CStr) -> CString {
     // Neither has a zero byte.
     CString::new(map_path(name.to_bytes())).unwrap_or_default()
 }
 
 /// The path of the map of a file.
-pub(in crate::dircopy) fn map_path(path: &[u8]) -> Vec<u8> {
+pub(crate) fn map_path(path: &[u8]) -> Vec<u8> {
     [path, SUFFIX].concat()
 }
 
 /// The name of the file that a map of this name belongs to. `None` if it is not the name of a map.
-pub(in crate::dircopy) fn mapped_name(map: &[u8]) -> Option<&[u8]> {
+pub(crate) fn mapped_name(map: &[u8]) -> Option<&[u8]> {
     map.strip_suffix(SUFFIX).filter(|name| !name.is_empty())
 }
 
 /// The file that a map describes.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::dircopy) struct Described<'a> {
+pub(crate) struct Described<'a> {
     /// Its path from the root.
-    pub(in crate::dircopy) path: &'a Path,
-    pub(in crate::dircopy) size: u64,
+    pub(crate) path: &'a Path,
+    pub(crate) size: u64,
 }
 
 impl DamageMap {
@@ -48,7 +48,7 @@ impl DamageMap {
     /// # Errors
     ///
     /// The map cannot be read.
-    pub(in crate::dircopy) fn of_file(
+    pub(crate) fn of_file(
         directory: BorrowedFd<'_>,
         name: &CStr,
         empty: EmptyFile,
@@ -68,7 +68,7 @@ impl DamageMap {
     /// # Errors
     ///
     /// The map cannot be written; `EEXIST` if something else has its name.
-    pub(in crate::dircopy) fn write(
+    pub(crate) fn write(
         &self,
         directory: &Arc<OwnedFd>,
         name: &CStr,
@@ -102,7 +102,7 @@ impl MapText {
     /// # Errors
     ///
     /// The file cannot be read.
-    pub(in crate::dircopy) fn read(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<Self> {
+    pub(crate) fn read(directory: BorrowedFd<'_>, name: &CStr) -> io::Result<Self> {
         match open_regular(directory, name) {
             Ok((file, _)) => Self::from_file(file),
             Err(error) if is_no_file(&error) => Ok(Self::Other),
@@ -116,7 +116,7 @@ impl MapText {
 /// # Errors
 ///
 /// The errors of `unlink(2)` and `fsync(2)`, except `ENOENT`.
-pub(in crate::dircopy) fn remove_map(
+pub(crate) fn remove_map(
     directory: BorrowedFd<'_>,
     name: &CStr,
     durability: Durability,
@@ -142,7 +142,7 @@ fn is_no_file(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use crate::dircopy::damage_map::tests::map;
-    use crate::dircopy::ground::{open, scratch};
+    use crate::dircopy::test_support::{open, scratch};
 
     #[test]
     fn only_a_map_is_replaced_by_a_map() {

@@ -56,7 +56,7 @@ impl DamageMap {
 
 /// How an empty file with the name of a map is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::dircopy) enum EmptyFile {
+pub(crate) enum EmptyFile {
     /// As a map that was cut.
     CutMap,
     /// As a file that is not a map.
@@ -65,7 +65,7 @@ pub(in crate::dircopy) enum EmptyFile {
 
 /// The contents of a file with the name of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::dircopy) enum MapText {
+pub(crate) enum MapText {
     /// A map of all bytes from the first one on.
     Whole {
         map: DamageMap,
@@ -85,7 +85,7 @@ impl MapText {
     /// # Errors
     ///
     /// The file cannot be read.
-    pub(in crate::dircopy) fn from_file(file: File) -> io::Result<Self> {
+    pub(crate) fn from_file(file: File) -> io::Result<Self> {
         Self::parse(BufReader::new(file))
     }
 
@@ -153,11 +153,7 @@ impl MapText {
     /// The damage of the file that belongs to this map, or `None` if this is not a map. `mapped` is
     /// the size of that file, if it exists. If the map was cut or is for another size, the whole file
     /// counts as damaged.
-    pub(in crate::dircopy) fn of_mapped(
-        self,
-        mapped: Option<u64>,
-        empty: EmptyFile,
-    ) -> Option<DamageMap> {
+    pub(crate) fn of_mapped(self, mapped: Option<u64>, empty: EmptyFile) -> Option<DamageMap> {
         match self {
             Self::Whole { map, size } if mapped.is_none_or(|mapped| mapped == size) => Some(map),
             Self::Empty if empty == EmptyFile::Other => None,

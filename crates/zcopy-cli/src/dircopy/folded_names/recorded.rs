@@ -2,9 +2,9 @@
 
 use std::io;
 
-use crate::dircopy::manifest::archive::Archive;
-use crate::dircopy::manifest::merge::Records;
-use crate::dircopy::spelling::key;
+use crate::dircopy::manifest::read::archive::Archive;
+use crate::dircopy::manifest::read::merge::Records;
+use crate::dircopy::walk::spelling::key;
 
 /// The most memory that the kept paths may take, in bytes.
 const MAX_KEPT_BYTES: usize = 8 << 20;
@@ -107,8 +107,8 @@ mod tests {
     use std::os::fd::AsFd as _;
 
     use super::*;
-    use crate::dircopy::ground::{open, scratch};
-    use crate::dircopy::manifest::archive::Verify;
+    use crate::dircopy::manifest::read::archive::Verify;
+    use crate::dircopy::test_support::{open, scratch};
 
     #[test]
     fn paths_are_found_in_any_order_however_few_are_kept() {

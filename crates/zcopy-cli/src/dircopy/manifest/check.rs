@@ -7,25 +7,30 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
-use super::event::Event;
 use super::record::FileDigest;
-use super::report::{Counts, ReportFormat, Streams};
-use super::total::{ErrorCounts, Total};
 use crate::dircopy::interrupt::Interrupt;
 use crate::{exit, outlet};
+use event::Event;
+use report::{Counts, ReportFormat, Streams};
+use total::{ErrorCounts, Total};
 
 pub use options::Options;
-pub(in crate::dircopy) use progress::Progress;
+pub(crate) use progress::Progress;
 
 use tree::{ListError, Tree, TreeError};
+
+pub(crate) mod event;
+pub(crate) mod total;
 
 mod expected;
 mod hash_thread;
 mod options;
 mod progress;
+mod report;
 mod second_look;
 mod suspects;
 mod tree;
+mod unlisted;
 mod verifier;
 
 /// The result of a verification.
@@ -133,9 +138,9 @@ pub fn check_into(
 }
 
 /// The result of [`check_trees`].
-pub(in crate::dircopy) struct Checked {
-    pub(in crate::dircopy) outcome: Outcome,
-    pub(in crate::dircopy) total: Total,
+pub(crate) struct Checked {
+    pub(crate) outcome: Outcome,
+    pub(crate) total: Total,
 }
 
 /// The options and the state that the trees of a verification share.
@@ -158,7 +163,7 @@ impl Shared<'_> {
 
 /// Does what [`check_into`] does, except for the total at the end, and counts in `progress`.
 /// A signal that `interrupt` catches ends it early.
-pub(in crate::dircopy) fn check_trees(
+pub(crate) fn check_trees(
     options: &Options,
     stdout: &mut (dyn Write + Send),
     stderr: &mut (dyn Write + Send),
@@ -235,7 +240,7 @@ fn report_list_error(
 }
 
 /// Writes the total, if the options ask for one.
-pub(in crate::dircopy) fn write_total(
+pub(crate) fn write_total(
     options: &Options,
     total: &Total,
     stdout: &mut (dyn Write + Send),

@@ -99,7 +99,7 @@ impl ChecksumAlgorithm {
     }
 
     /// The algorithm that a tag names: as `--tag` of the coreutils writes it, or OpenSSL 3.
-    pub(super) fn from_tag(tag: &[u8]) -> Option<Self> {
+    pub(crate) fn from_tag(tag: &[u8]) -> Option<Self> {
         match tag {
             b"MD5" => Some(Self::Md5),
             b"SHA1" => Some(Self::Sha1),
@@ -150,7 +150,7 @@ impl ChecksumAlgorithm {
 
 impl ChecksumAlgorithm {
     /// Another algorithm whose checksums have as many digits.
-    pub(super) fn other_of_same_length(self) -> Option<Self> {
+    pub(crate) fn other_of_same_length(self) -> Option<Self> {
         match self {
             Self::Sha256 => Some(Self::Blake3),
             Self::Blake3 => Some(Self::Sha256),
@@ -246,7 +246,7 @@ impl Checksum {
     }
 
     /// The same as a [`Digest`], if it has 32 bytes.
-    pub(super) fn to_digest(self) -> Option<Digest> {
+    pub(crate) fn to_digest(self) -> Option<Digest> {
         let bytes = self.as_bytes().try_into().ok()?;
         Some(Digest::from_bytes(bytes))
     }

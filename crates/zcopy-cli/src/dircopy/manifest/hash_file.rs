@@ -16,7 +16,7 @@ use crate::exit;
 /// # Errors
 ///
 /// The file cannot be opened or read, or its path leads out of the tree.
-pub(super) fn hash_file(
+pub(crate) fn hash_file(
     root: BorrowedFd<'_>,
     path: &[u8],
     algorithm: Algorithm,

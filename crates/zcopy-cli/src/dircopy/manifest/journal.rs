@@ -25,15 +25,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::journal_entry::JournalEntry;
+use super::header::Header;
 use super::line;
-use super::metadata::Header;
 use super::open_beneath;
 use super::record::{Announced, FileDigest};
 use crate::digest::{Algorithm, Digest, Stream};
-use crate::dircopy::place::{Durability, hidden};
+use crate::dircopy::write::atomic_file::{Durability, temp_name};
+use entry::JournalEntry;
 
-pub(super) use left::{Entries, LeftJournal};
+pub(crate) use left::{Entries, LeftJournal};
+
+pub(crate) mod entry;
 
 mod left;
 
@@ -116,7 +118,7 @@ impl Journal {
             | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let make = |name: &CStr| rustix::fs::openat(directory, name, flags, mode);
-        let (file, name) = hidden::make_with_prefix(PREFIX, make)?;
+        let (file, name) = temp_name::make_with_prefix(PREFIX, make)?;
         let mut lines = MAGIC.to_vec();
         header.write_comments(&mut lines);
         let chain = sha256_of(&[&lines]);
@@ -270,7 +272,7 @@ impl Journal {
     /// the file first does not help: the driver gets both requests at once, and the renamed file may
     /// stay.
     pub(crate) fn remove(&self) {
-        hidden::remove(self.directory.as_fd(), &self.name);
+        temp_name::remove(self.directory.as_fd(), &self.name);
         drop(self.lock().file.take());
     }
 

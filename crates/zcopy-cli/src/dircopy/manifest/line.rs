@@ -76,7 +76,7 @@ enum Fault {
 
 impl ParseLineError {
     /// The error of a line that is too long to be parsed.
-    pub(super) fn too_long() -> Self {
+    pub(crate) fn too_long() -> Self {
         Self(Fault::TooLong)
     }
 }
@@ -255,7 +255,7 @@ fn split(line: &[u8]) -> Result<(Checksum, &[u8]), Fault> {
 }
 
 /// Replaces each backslash in a path by a slash.
-pub(super) fn convert_backslashes(path: &mut [u8]) {
+pub(crate) fn convert_backslashes(path: &mut [u8]) {
     for byte in path {
         if *byte == b'\\' {
             *byte = b'/';
@@ -269,7 +269,7 @@ fn without_leading_blanks(line: &[u8]) -> &[u8] {
     &line[start..]
 }
 
-pub(super) fn escape(name: &[u8], escaped: &mut Vec<u8>) {
+pub(crate) fn escape(name: &[u8], escaped: &mut Vec<u8>) {
     for byte in name {
         match byte {
             b'\\' => escaped.extend_from_slice(b"\\\\"),
@@ -280,7 +280,7 @@ pub(super) fn escape(name: &[u8], escaped: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn unescape(escaped: &[u8]) -> Result<Vec<u8>, ParseLineError> {
+pub(crate) fn unescape(escaped: &[u8]) -> Result<Vec<u8>, ParseLineError> {
     let mut name = Vec::with_capacity(escaped.len());
     let mut bytes = escaped.iter();
     while let Some(byte) = bytes.next() {

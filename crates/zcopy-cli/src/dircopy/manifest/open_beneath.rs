@@ -9,8 +9,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use crate::dircopy::reading::size as stat_size;
-use crate::dircopy::st_mode::{file_type, is_regular};
+use crate::dircopy::hash::reader::size as stat_size;
+use crate::dircopy::stat::{file_type, is_regular};
 
 /// How often the lookup of a path is repeated if it is renamed meanwhile.
 const TRIES: u32 = 64;
@@ -23,7 +23,7 @@ const LONGEST: usize = 4096;
 /// # Errors
 ///
 /// The errors of `open(2)`.
-pub(super) fn directory(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn directory(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
@@ -45,7 +45,7 @@ pub(super) fn directory(path: &Path) -> io::Result<OwnedFd> {
 ///
 /// # References
 /// - [openat2(2)](https://man7.org/linux/man-pages/man2/openat2.2.html)
-pub(super) fn open(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<File> {
+pub(crate) fn open(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<File> {
     let opened = if path.len() < LONGEST {
         refuse_special(directory, path, AtFlags::NO_AUTOMOUNT)?;
         match at_once(directory, path) {
@@ -130,10 +130,7 @@ impl<'a> Parent<'a> {
 /// # Errors
 ///
 /// The errors of `open(2)`; the path has no name, or leads through `..` or a symbolic link.
-pub(in crate::dircopy) fn parent(
-    directory: BorrowedFd<'_>,
-    path: &[u8],
-) -> io::Result<(OwnedFd, CString)> {
+pub(crate) fn parent(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<(OwnedFd, CString)> {
     let parent = Parent::open(directory, path)?.ok_or(Errno::ISDIR)?;
     let name = CString::new(parent.name)?;
     let opened = match parent.opened {
@@ -145,7 +142,7 @@ pub(in crate::dircopy) fn parent(
 
 /// The kind of file that a path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(crate) enum Found {
     RegularFile,
     /// A directory, a symbolic link or a special file.
     Other,
@@ -159,7 +156,7 @@ pub(super) enum Found {
 /// # Errors
 ///
 /// The errors of `open(2)` and `stat(2)`, except those for a path that does not exist.
-pub(super) fn find(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Found> {
+pub(crate) fn find(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Found> {
     match stat_by_steps(directory, path) {
         Ok(Some(stat)) if is_regular(&stat) => Ok(Found::RegularFile),
         Ok(_) => Ok(Found::Other),
@@ -177,7 +174,7 @@ pub(super) fn find(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Found> 
 /// # Errors
 ///
 /// The errors of `open(2)` and `stat(2)`.
-pub(super) fn size(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<u64> {
+pub(crate) fn size(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<u64> {
     let stat = if path.len() < LONGEST {
         Some(rustix::fs::statat(
             directory,
@@ -196,7 +193,7 @@ pub(super) fn size(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<u64> {
 /// # Errors
 ///
 /// The errors of `open(2)` and `stat(2)`.
-pub(super) fn changed(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<(i64, u64)> {
+pub(crate) fn changed(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<(i64, u64)> {
     let stat = stat_by_steps(directory, path)?.ok_or(Errno::ISDIR)?;
     Ok((stat.st_ctime, stat.st_ctime_nsec))
 }

@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
-use super::contents::Reader;
 use super::line;
+use super::read::contents::Reader;
 use crate::digest::{Algorithm, Digest};
 
 /// The digest of a file.
@@ -23,10 +23,10 @@ impl FileDigest {
 
 /// A path and its digest, as a line of a manifest has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(crate) struct Listed {
     /// The path from the root.
-    pub(super) path: Vec<u8>,
-    pub(super) file: FileDigest,
+    pub(crate) path: Vec<u8>,
+    pub(crate) file: FileDigest,
 }
 
 /// The record of a path. `file` or `announced` is set, or both.
@@ -74,7 +74,7 @@ impl Announced {
 
 /// How one manifest or journal changes the record of a path that older ones have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Change {
+pub(crate) struct Change {
     file: Field<FileDigest>,
     announced: Field<Announced>,
 }
@@ -107,7 +107,7 @@ impl<T> Field<T> {
 
 impl Change {
     /// The file has this digest.
-    pub(super) fn has(file: FileDigest) -> Self {
+    pub(crate) fn has(file: FileDigest) -> Self {
         Self {
             file: Field::Set(file),
             announced: Field::Cleared,
@@ -115,19 +115,19 @@ impl Change {
     }
 
     /// No digest is known of the file any more.
-    pub(super) const REMOVED: Self = Self {
+    pub(crate) const REMOVED: Self = Self {
         file: Field::Cleared,
         announced: Field::Cleared,
     };
 
     /// The announced change has not been made.
-    pub(super) const CANCELLED: Self = Self {
+    pub(crate) const CANCELLED: Self = Self {
         file: Field::Unchanged,
         announced: Field::Cleared,
     };
 
     /// This is about to happen.
-    pub(super) fn announced(announced: Announced) -> Self {
+    pub(crate) fn announced(announced: Announced) -> Self {
         Self {
             file: Field::Unchanged,
             announced: Field::Set(announced),
@@ -136,7 +136,7 @@ impl Change {
 
     /// This change, made after an older one.
     #[must_use]
-    pub(super) fn after(self, older: Self) -> Self {
+    pub(crate) fn after(self, older: Self) -> Self {
         Self {
             file: self.file.after(older.file),
             announced: self.announced.after(older.announced),
@@ -144,7 +144,7 @@ impl Change {
     }
 
     /// The record of a path after all changes.
-    pub(super) fn into_record(self, path: Vec<u8>) -> Option<Record> {
+    pub(crate) fn into_record(self, path: Vec<u8>) -> Option<Record> {
         let file = self.file.value();
         let announced = self.announced.value();
         (file.is_some() || announced.is_some()).then_some(Record {
@@ -157,13 +157,13 @@ impl Change {
 
 /// The origin of lines, which decides how they are parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(crate) struct Origin {
     /// The algorithm of lines without a tag.
-    pub(super) algorithm: Algorithm,
+    pub(crate) algorithm: Algorithm,
     /// Whether another program may have written them.
-    pub(super) is_foreign: bool,
+    pub(crate) is_foreign: bool,
     /// Whether backslashes in the paths of another program separate names.
-    pub(super) converts_paths: bool,
+    pub(crate) converts_paths: bool,
 }
 
 /// Parses a line of a manifest.
@@ -174,7 +174,7 @@ pub(super) struct Origin {
 /// # Errors
 ///
 /// The line is malformed.
-pub(super) fn parse(line: &[u8], origin: Origin) -> Result<Listed, line::ParseLineError> {
+pub(crate) fn parse(line: &[u8], origin: Origin) -> Result<Listed, line::ParseLineError> {
     let parsed = line::parse(line)?;
     let mut path = parsed.path;
     if origin.is_foreign {
@@ -208,14 +208,14 @@ fn normalized(path: &[u8]) -> Vec<u8> {
 
 /// Reads the lines of a manifest, which are sorted and have been verified.
 #[derive(Debug)]
-pub(super) struct LineReader<R = Reader> {
+pub(crate) struct LineReader<R = Reader> {
     lines: BufReader<R>,
     origin: Origin,
     line: Vec<u8>,
 }
 
 impl<R: Read> LineReader<R> {
-    pub(super) fn new(contents: R, origin: Origin) -> Self {
+    pub(crate) fn new(contents: R, origin: Origin) -> Self {
         Self {
             lines: BufReader::with_capacity(64 << 10, contents),
             origin,
@@ -228,7 +228,7 @@ impl<R: Read> LineReader<R> {
     /// # Errors
     ///
     /// The manifest cannot be read, or has changed since it was verified.
-    pub(super) fn next(&mut self) -> io::Result<Option<Listed>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<Listed>> {
         loop {
             self.line.clear();
             if self.lines.read_until(b'\n', &mut self.line)? == 0 {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt as _, symlink};
 
 use serde_json::Value;
-use zcopy_cli::dircopy::place::{Durability, Exclusivity, Place, Replace};
+use zcopy_cli::dircopy::write::atomic_file::{Durability, Exclusivity, Place, Replace};
 
 use super::*;
 use crate::passthrough_fs::{Faults, Links, Mounted, Renames, Symlinks};

@@ -2,12 +2,12 @@
 
 use std::os::fd::BorrowedFd;
 
-use crate::dircopy::manifest::archive::Archive;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::manifest::open_beneath;
+use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::manifest::record::Announced;
-use crate::dircopy::prescan::Total;
 use crate::dircopy::stop_flag::StopFlag;
+use crate::dircopy::walk::prescan::Total;
 
 /// Whether all files of a tree were counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

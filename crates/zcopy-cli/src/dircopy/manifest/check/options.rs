@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread;
 
+use super::report::{ReportFilter, ReportFormat};
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
-use crate::dircopy::manifest::report::{ReportFilter, ReportFormat};
 
 /// The options of a verification: what to verify, and what to report.
 ///
@@ -301,7 +301,7 @@ impl Options {
     }
 
     /// How many levels of a tree are open at once while it is searched for unlisted files. Default: 64.
-    pub(in crate::dircopy) fn most_open(mut self, n_levels: usize) -> Self {
+    pub(crate) fn most_open(mut self, n_levels: usize) -> Self {
         self.most_open = n_levels;
         self
     }

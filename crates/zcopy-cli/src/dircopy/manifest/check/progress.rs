@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::dircopy::prescan::Total;
+use crate::dircopy::walk::prescan::Total;
 
 /// Counters that the verifying threads share with a display.
 #[derive(Debug, Default)]
-pub(in crate::dircopy) struct Progress {
+pub(crate) struct Progress {
     bytes: AtomicU64,
     files: AtomicU64,
     failed: AtomicU64,
@@ -19,22 +19,22 @@ pub(in crate::dircopy) struct Progress {
 
 impl Progress {
     /// The bytes that were read, including those of files that failed later.
-    pub(in crate::dircopy) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
     /// The files that were verified, whatever the result.
-    pub(in crate::dircopy) fn files(&self) -> u64 {
+    pub(crate) fn files(&self) -> u64 {
         self.files.load(Ordering::Relaxed)
     }
 
     /// The files that do not match, or could not be read.
-    pub(in crate::dircopy) fn failed(&self) -> u64 {
+    pub(crate) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 
     /// Asks for the total.
-    pub(in crate::dircopy) fn want_total(&self) {
+    pub(crate) fn want_total(&self) {
         self.wants_total.store(true, Ordering::Relaxed);
     }
 
@@ -43,7 +43,7 @@ impl Progress {
     }
 
     /// How much there is to verify, as far as it has been counted.
-    pub(in crate::dircopy) fn total(&self) -> &Total {
+    pub(crate) fn total(&self) -> &Total {
         &self.total
     }
 

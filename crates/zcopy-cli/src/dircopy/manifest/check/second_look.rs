@@ -4,12 +4,12 @@ use std::os::fd::BorrowedFd;
 use std::vec::IntoIter;
 
 use super::Shared;
+use super::report::{FileResult, Verdict};
 use super::suspects::Suspects;
 use super::verifier::Job;
-use crate::dircopy::manifest::archive::{Archive, Verify};
-use crate::dircopy::manifest::merge::Records;
 use crate::dircopy::manifest::open_beneath::{self, Found};
-use crate::dircopy::manifest::report::{FileResult, Verdict};
+use crate::dircopy::manifest::read::archive::{Archive, Verify};
+use crate::dircopy::manifest::read::merge::Records;
 
 /// The failures of a verification that another run may have caused, and the records of the tree
 /// after it.

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::AtFlags;
 
+use super::report::{FileResult, Verdict};
 use crate::dircopy::manifest::name::Name;
 use crate::dircopy::manifest::open_beneath;
-use crate::dircopy::manifest::report::{FileResult, Verdict};
-use crate::dircopy::manifest::root_names::{journals_in, names_in};
+use crate::dircopy::manifest::read::root_names::{journals_in, names_in};
 
 /// The most bytes of memory that kept failures take. Further failures are reported at once.
 const MOST_KEPT: usize = 4 << 20;
@@ -178,7 +178,9 @@ fn journals(root: BorrowedFd<'_>) -> io::Result<Vec<Journal>> {
     let journal = |name: CString| {
         let stat = rustix::fs::statat(root, &*name, AtFlags::SYMLINK_NOFOLLOW);
         Journal {
-            size: stat.ok().map(|stat| crate::dircopy::reading::size(&stat)),
+            size: stat
+                .ok()
+                .map(|stat| crate::dircopy::hash::reader::size(&stat)),
             name,
         }
     };
@@ -192,7 +194,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::dircopy::ground::{open, scratch};
+    use crate::dircopy::test_support::{open, scratch};
 
     /// Whether the failure of a file is kept.
     fn keeps(suspects: &mut Suspects, root: &Path, path: &str) -> bool {

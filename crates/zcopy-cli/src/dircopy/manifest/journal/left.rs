@@ -6,14 +6,14 @@ use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
+use super::entry::JournalEntry;
 use super::{CHECK_DIGITS, MAGIC, parse_entry, sha256_of};
 use crate::digest::Digest;
-use crate::dircopy::manifest::contents::{Contents, FileRange, open_regular, peek};
-use crate::dircopy::manifest::damage::Damage;
-use crate::dircopy::manifest::journal_entry::JournalEntry;
-use crate::dircopy::manifest::lines::LONGEST;
-use crate::dircopy::manifest::metadata::{Header, HeaderParser, ParseHeaderError};
-use crate::dircopy::place::hidden;
+use crate::dircopy::manifest::header::{Header, HeaderParser, ParseHeaderError};
+use crate::dircopy::manifest::read::contents::{Contents, FileRange, open_regular, peek};
+use crate::dircopy::manifest::read::damage::Damage;
+use crate::dircopy::manifest::read::lines::LONGEST;
+use crate::dircopy::write::atomic_file::temp_name;
 
 /// A journal that a run has left behind.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl fmt::Display for LeftJournal {
 }
 
 impl LeftJournal {
-    pub(in crate::dircopy::manifest) fn new(name: CString) -> Self {
+    pub(crate) fn new(name: CString) -> Self {
         Self { name }
     }
 
@@ -37,7 +37,7 @@ impl LeftJournal {
     /// # Errors
     ///
     /// The file cannot be read, or its header is damaged.
-    pub(in crate::dircopy::manifest) fn entries(
+    pub(crate) fn entries(
         &self,
         root: BorrowedFd<'_>,
     ) -> Result<Option<(Header, Entries<impl Read + use<>>)>, Damage> {
@@ -83,24 +83,24 @@ impl LeftJournal {
     }
 
     /// The name of the file.
-    pub(in crate::dircopy::manifest) fn name(&self) -> &[u8] {
+    pub(crate) fn name(&self) -> &[u8] {
         self.name.as_bytes()
     }
 
     /// Whether the file has this name.
-    pub(in crate::dircopy::manifest) fn has(&self, name: &[u8]) -> bool {
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
         self.name.as_bytes() == name
     }
 
     /// Removes the journal.
     pub(crate) fn remove(self, root: BorrowedFd<'_>) {
-        hidden::remove(root, &self.name);
+        temp_name::remove(root, &self.name);
     }
 }
 
 /// The entries of a journal.
 #[derive(Debug)]
-pub(in crate::dircopy::manifest) struct Entries<R> {
+pub(crate) struct Entries<R> {
     source: BufReader<R>,
     chain: Digest,
     is_damaged: bool,
@@ -112,9 +112,7 @@ impl<R: Read> Entries<R> {
     /// # Errors
     ///
     /// The file cannot be read.
-    pub(in crate::dircopy::manifest) fn next(
-        &mut self,
-    ) -> io::Result<Option<(Vec<u8>, JournalEntry)>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<(Vec<u8>, JournalEntry)>> {
         let mut line = Vec::new();
         self.source
             .by_ref()
@@ -149,7 +147,7 @@ impl<R: Read> Entries<R> {
     }
 
     /// Whether the journal is damaged elsewhere than at its end.
-    pub(in crate::dircopy::manifest) fn is_damaged(&self) -> bool {
+    pub(crate) fn is_damaged(&self) -> bool {
         self.is_damaged
     }
 }

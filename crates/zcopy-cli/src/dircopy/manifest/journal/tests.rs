@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::digest::digests;
-use crate::dircopy::manifest::archive::{Archive, Verify};
+use crate::dircopy::manifest::read::archive::{Archive, Verify};
 use crate::dircopy::manifest::record::Announced;
 
 fn file(contents: &str) -> FileDigest {

@@ -1,0 +1,184 @@
+//! Takes each step of a copy for several entries before the next step begins.
+//!
+//! So clones are read from the disk together, and short files are hashed together.
+
+use std::os::unix::ffi::OsStringExt as _;
+
+use anyhow::Context as _;
+
+use super::announce::journal_entry;
+use super::file::{ReadCopy, Started};
+use super::{Copier, CopyResult, EntryResult, Job};
+use crate::dircopy::hash::reader::{is_interrupted, no_digest};
+use crate::dircopy::schedule::batches;
+use crate::dircopy::schedule::hardlinks::Role;
+use crate::dircopy::walk::Entry;
+
+/// A job under way.
+enum Task<T> {
+    /// The ledger does the rest.
+    Handed(EntryResult),
+    Copy {
+        entry: Entry,
+        role: Role,
+        step: anyhow::Result<T>,
+    },
+}
+
+impl<T> Task<T> {
+    /// The result of the last step, unless it failed.
+    fn reached(&self) -> Option<(&Entry, &T)> {
+        match self {
+            Self::Copy {
+                entry,
+                step: Ok(step),
+                ..
+            } => Some((entry, step)),
+            Self::Copy { step: Err(_), .. } | Self::Handed(_) => None,
+        }
+    }
+
+    /// Takes the next step, unless the last one failed.
+    fn then<U>(self, next: impl FnOnce(&Entry, T) -> anyhow::Result<U>) -> Task<U> {
+        match self {
+            Self::Handed(result) => Task::Handed(result),
+            Self::Copy { entry, role, step } => {
+                let step = step.and_then(|step| next(&entry, step));
+                Task::Copy { entry, role, step }
+            }
+        }
+    }
+}
+
+impl<'a> Copier<'a> {
+    /// Copies the entries of a batch, except for additional names of files. Reports what fails.
+    pub(crate) fn copy_batch(&mut self, batch: Vec<Job>) -> Vec<EntryResult> {
+        let creators = self.creators;
+        let is_long = batches::is_long(&batch, self.settings.longest_short());
+        let _permit = (!is_long).then(|| creators.acquire());
+        let mut results = Vec::with_capacity(batch.len());
+        let mut batch = batch.into_iter().peekable();
+        while batch.peek().is_some() {
+            self.copy_group(batch.by_ref().take(self.most_ahead), &mut results);
+        }
+        results
+    }
+
+    fn copy_group(&mut self, jobs: impl Iterator<Item = Job>, results: &mut Vec<EntryResult>) {
+        let started: Vec<_> = jobs.map(|job| self.start_job(job)).collect();
+        for (_, started) in started.iter().filter_map(Task::reached) {
+            if let Started::Cloned(copy) = started {
+                copy.read_ahead();
+            }
+        }
+        let started = started.into_iter();
+        let read = started.map(|task| task.then(|entry, copy| self.read_clone(entry, copy)));
+        let read: Vec<_> = read.collect();
+        let hashed = self.hash_together(read).into_iter();
+        let prepared = hashed.map(|task| {
+            task.then(|entry, hashed| {
+                if let ReadCopy::Unannounced(copy, digest) = &hashed {
+                    self.prepare_announcement(entry, copy, *digest)?;
+                }
+                Ok(hashed)
+            })
+        });
+        let hashed: Vec<_> = prepared.collect();
+        self.announce_together(&hashed);
+        for task in hashed {
+            let published = task.then(|entry, hashed| match hashed {
+                ReadCopy::Finished(result) => Ok(result),
+                ReadCopy::Unhashed(..) => Err(no_digest()),
+                ReadCopy::Unannounced(copy, digest) => self.publish(entry, *copy, digest),
+            });
+            results.push(self.end_job(published));
+        }
+        self.flush_news();
+    }
+
+    fn start_job(&mut self, job: Job) -> Task<Started<'a>> {
+        let Job { entry, role, known } = job;
+        let known = match self.interrupt.check() {
+            Ok(()) => known.context("cannot read the manifests of the destination"),
+            Err(interrupted) => Err(interrupted.into()),
+        };
+        if let (Role::Additional { file }, Ok(known)) = (role, &known)
+            && !known.is_accepted
+            && !self.stays_as_it_is(&entry)
+        {
+            return Task::Handed(EntryResult::Additional {
+                entry: entry.wait(self.while_waiting),
+                file,
+                known: *known,
+            });
+        }
+        let step = known.and_then(|known| self.start(&entry, known));
+        Task::Copy { entry, role, step }
+    }
+
+    /// Hashes all files that have not been hashed.
+    fn hash_together(&self, read: Vec<Task<ReadCopy<'a>>>) -> Vec<Task<ReadCopy<'a>>> {
+        let unhashed = read.iter().filter_map(|task| match task.reached()? {
+            (_, ReadCopy::Unhashed(_, contents)) => Some(&contents[..]),
+            (_, ReadCopy::Unannounced(..) | ReadCopy::Finished(_)) => None,
+        });
+        let contents: Vec<_> = unhashed.collect();
+        let digests = self.reader.tap.digests(&contents);
+        let mut digests = digests.into_iter();
+        let hashed = read.into_iter().map(|task| {
+            task.then(|_, read| match read {
+                ReadCopy::Unhashed(copy, _) => {
+                    let digest = digests.next().ok_or_else(no_digest)?;
+                    Ok(ReadCopy::Unannounced(copy, Some(digest)))
+                }
+                read => Ok(read),
+            })
+        });
+        hashed.collect()
+    }
+
+    /// Announces the copies of a group to the journal, with one write and at most one sync.
+    fn announce_together(&self, hashed: &[Task<ReadCopy<'_>>]) {
+        let copies = hashed.iter().filter_map(|task| match task.reached()? {
+            (entry, ReadCopy::Unannounced(copy, digest)) => Some((entry, &**copy, *digest)),
+            (_, ReadCopy::Unhashed(..) | ReadCopy::Finished(_)) => None,
+        });
+        self.announce_all(copies);
+    }
+
+    /// Reports what failed, and makes the result for the ledger.
+    fn end_job(&mut self, task: Task<CopyResult>) -> EntryResult {
+        let (entry, role, step) = match task {
+            Task::Handed(result) => return result,
+            Task::Copy { entry, role, step } => (entry, role, step),
+        };
+        let path = entry.path();
+        let copy = step
+            .map_err(|error| {
+                if !is_interrupted(&error) {
+                    self.face.complain(&path, &error);
+                }
+            })
+            .ok();
+        if let Err(trouble) = entry.done() {
+            self.face.complain_of(&trouble);
+        }
+        let path = path.into_os_string().into_vec();
+        if let Some(copy) = copy.filter(|copy| copy.is_news) {
+            let news = journal_entry(copy.line).map(|entry| (path.clone(), entry));
+            self.news.extend(news);
+        }
+        match role {
+            Role::First { file, n_more } => EntryResult::First {
+                path,
+                file,
+                n_more,
+                copy,
+            },
+            Role::Only | Role::Additional { .. } => EntryResult::Settled {
+                path,
+                line: copy.unwrap_or_default().line,
+            },
+        }
+    }
+}

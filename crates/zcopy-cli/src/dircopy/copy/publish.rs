@@ -1,0 +1,261 @@
+//! Gives a copy its name.
+
+use std::io;
+
+use anyhow::{Context as _, anyhow, bail};
+use rustix::fs::{Advice, Stat};
+
+use super::file::{Method, PendingCopy, Place, Target};
+use super::policy::{Decision, Policy, decide};
+use super::{Copier, CopyResult, Proof};
+use crate::digest::Digest;
+use crate::dircopy::hash::reader::{Changes, changes, open_regular, size};
+use crate::dircopy::manifest::write::update::Line;
+use crate::dircopy::schedule::lookup::Known;
+use crate::dircopy::stat::is_regular;
+use crate::dircopy::walk::Entry;
+use crate::dircopy::walk::containment::{Identity, identity};
+use crate::dircopy::write::atomic_file::{Durability, Replace};
+use crate::dircopy::write::metadata::{self, Named, Permissions, Replaces};
+use crate::{exit, sys};
+
+impl Copier<'_> {
+    /// Gives a copy its name, once it is prepared.
+    ///
+    /// If the copy fails, its announcement is taken back. If the copy has its name and may not have
+    /// its contents, this is reported, and the result has no line.
+    ///
+    /// # Errors
+    ///
+    /// The copy has no name.
+    pub(super) fn publish(
+        &mut self,
+        entry: &Entry,
+        copy: PendingCopy<'_>,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<CopyResult> {
+        self.try_publish(entry, copy, digest)
+            .inspect_err(|_| self.cancel(entry))
+    }
+
+    fn try_publish(
+        &mut self,
+        entry: &Entry,
+        copy: PendingCopy<'_>,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<CopyResult> {
+        let announced = self.durability_of_announcement(&copy, digest);
+        self.prepare(entry, &copy, digest)?;
+        let PendingCopy {
+            stat,
+            mut place,
+            target:
+                Target {
+                    replace,
+                    known,
+                    map,
+                    ..
+                },
+            method,
+            n_bytes,
+            ..
+        } = copy;
+        self.journaling.allow_name(replace, announced)?;
+        let pending = place_identity(&place)?;
+        // Without its map, a damaged copy that comes back after a crash would pass for a whole one.
+        let durability = match map {
+            Some(_) => Durability::Synced,
+            None => self.settings.durability,
+        };
+        let exclusivity = match place.try_commit(entry.name(), replace, durability) {
+            Ok(exclusivity) => exclusivity,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.ensure_own_name(entry, Known::default())?;
+                drop(place);
+                let accepted = self.accept_existing(entry, &stat, digest)?;
+                return accepted
+                    .ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));
+            }
+            Err(error) if durability == Durability::Synced && has_name(entry, pending) => {
+                let error = io::Error::new(error.kind(), exit::worded(&error));
+                let failed = "cannot give its copy the name for certain";
+                return Ok(self.report_unproven(entry, error, failed));
+            }
+            Err(error) => {
+                let failed = match durability {
+                    Durability::Cached => "cannot give its copy the name",
+                    Durability::Synced => "cannot give its copy the name, or not for certain",
+                };
+                self.unwritten.keep(place, &error);
+                return Err(anyhow!(error).context(failed));
+            }
+        };
+        self.face.report_exclusivity(exclusivity);
+        // Additional names are linked to this file and to no other. Over FUSE the new name may have
+        // changed the inode number.
+        let may_get_names = entry.stat().st_nlink > 1;
+        let file = may_get_names.then(|| rustix::fs::fstat(&place)).transpose();
+        let file = match file {
+            Ok(stat) => stat.map(|stat| identity(&stat)),
+            Err(errno) => {
+                return Ok(self.report_unproven(entry, errno.into(), "cannot stat its copy"));
+            }
+        };
+        if let Err(error) = sys::close_file(place.into_file().into()) {
+            return Ok(self.report_unproven(entry, error, "cannot close its copy"));
+        }
+        if map.is_some() {
+            self.remove_map(entry);
+        }
+        self.count_copy(method, n_bytes);
+        if replace == Replace::Yes {
+            self.counts.replaced.add(1);
+        }
+        let line = digest
+            .filter(|_| self.settings.leaves_sums)
+            .map_or(Line::Remove, |digest| self.listed(digest));
+        if line == Line::Remove && known.recorded.is_some() {
+            self.counts.records_dropped.add(1);
+        }
+        Ok(CopyResult {
+            line,
+            // The announcement of a new file records it.
+            is_news: replace == Replace::Yes || line == Line::Remove,
+            proof: Proof::Written,
+            file,
+            is_copy: true,
+            is_damaged: false,
+        })
+    }
+
+    /// Prepares a copy for its name: checks that the original is unchanged, verifies the copy, sets
+    /// its attributes, and waits for errors of its writes.
+    pub(super) fn prepare(
+        &mut self,
+        entry: &Entry,
+        copy: &PendingCopy<'_>,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<()> {
+        let PendingCopy {
+            source,
+            stat,
+            place,
+            damage,
+            ..
+        } = copy;
+        if changes(source, stat).context("cannot stat")? != Changes::None {
+            bail!("it changed while it was copied");
+        }
+        if self.settings.verifies && (digest.is_some() || damage.is_empty()) {
+            self.verify(place, size(stat), digest)?;
+        }
+        let preserve = self.settings.preserve;
+        let replaces = self.replaces(entry, copy.target.replace)?;
+        let applied = if entry.directory().hands_down() {
+            metadata::apply(source, place, stat, preserve, replaces)
+        } else {
+            metadata::apply_to_new(source, place, stat, preserve, replaces)
+        };
+        if let Err(error) = applied {
+            self.face.complain_of_attributes(&entry.path(), error);
+        }
+        // A clone has no pages to write.
+        if copy.method == Method::Written {
+            place.settle().context("cannot write its copy")?;
+        }
+        Ok(())
+    }
+
+    /// The file that a copy replaces, if the mode of the copy depends on it.
+    fn replaces<'e>(&self, entry: &'e Entry, replace: Replace) -> anyhow::Result<Replaces<'e>> {
+        let existing = match (self.settings.preserve.permissions, replace) {
+            (Permissions::Created { .. }, Replace::Yes) => entry.existing(),
+            _ => Ok(None),
+        };
+        let existing = existing.context("cannot stat its copy")?;
+        Ok(match existing.filter(is_regular) {
+            Some(stat) => {
+                let mode = metadata::mode_to_hand_on(entry.destination(), &stat);
+                Replaces::Mode(mode.context("cannot examine its copy")?)
+            }
+            None => Replaces::Nothing {
+                directory: entry.destination().directory,
+            },
+        })
+    }
+
+    /// Counts a copy that has its name.
+    pub(super) fn count_copy(&self, method: Method, n_bytes: u64) {
+        self.counts.files.add(1);
+        self.counts.bytes_of_files.add(n_bytes);
+        match method {
+            Method::Written => self.counts.copied.add(1),
+            Method::Cloned => self.counts.cloned.add(1),
+        }
+    }
+
+    /// Reports a copy that has its name, and may not have its contents.
+    fn report_unproven(&self, entry: &Entry, error: io::Error, failed: &'static str) -> CopyResult {
+        let error = anyhow!(error).context(failed);
+        self.face.complain(&entry.path(), &error);
+        CopyResult {
+            line: Line::Remove,
+            is_news: true,
+            ..CopyResult::default()
+        }
+    }
+
+    /// Accepts a file that another process created under this name, if its contents match. Returns
+    /// None if they do not.
+    fn accept_existing(
+        &mut self,
+        entry: &Entry,
+        stat: &Stat,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<Option<CopyResult>> {
+        let Named { directory, name } = entry.destination();
+        let (file, existing) = open_regular(directory, name).context("cannot open its copy")?;
+        let kept = |time| self.granularities.kept(entry, time);
+        match decide(Policy::Default, stat, &existing, kept) {
+            Decision::Skip => {}
+            Decision::CompareInDoubt if digest.is_some() => {}
+            _ => return Ok(None),
+        }
+        if let Some(digest) = digest {
+            let read = self.reader.digest_of(&file, size(&existing), None);
+            if read.context("cannot read its copy")? != digest {
+                return Ok(None);
+            }
+        }
+        let line = digest.map_or(Line::Keep, |digest| self.listed(digest));
+        Ok(Some(self.left(line, &existing, Known::default())))
+    }
+
+    /// Reads the copy back from the disk.
+    fn verify(&mut self, place: &Place, size: u64, digest: Option<Digest>) -> anyhow::Result<()> {
+        // Dirty pages cannot be dropped.
+        rustix::fs::fdatasync(place)
+            .map_err(io::Error::from)
+            .context("cannot write its copy")?;
+        // A file system without a disk, such as tmpfs, keeps its pages.
+        let _ = rustix::fs::fadvise(place, 0, None, Advice::DontNeed);
+        let read = self.reader.read_past_cache(place.file(), size, None);
+        let read = read.context("cannot read its copy")?;
+        if Some(self.reader.tap.digest_of(&read)) != digest {
+            bail!("its copy does not read as it was written");
+        }
+        Ok(())
+    }
+}
+
+/// The device and inode number of a copy under construction.
+pub(super) fn place_identity(place: &Place) -> anyhow::Result<Identity> {
+    let stat = rustix::fs::fstat(place).map_err(io::Error::from);
+    Ok(identity(&stat.context("cannot stat its copy")?))
+}
+
+/// Whether the name of an entry is a name of this file.
+pub(super) fn has_name(entry: &Entry, file: Identity) -> bool {
+    let existing = entry.existing().ok().flatten();
+    existing.is_some_and(|existing| identity(&existing) == file)
+}

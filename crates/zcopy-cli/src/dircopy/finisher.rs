@@ -1,0 +1,226 @@
+//! Does what has to be done in the order of the tree: sets lines of the manifest, and links additional
+//! names to the copies of their files.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::sync::Arc;
+
+use anyhow::anyhow;
+
+use super::copy::run_journal::Journaling;
+use super::copy::{Copier, CopyResult, EntryResult, journal_entry};
+use super::hash::reader::is_interrupted;
+use super::manifest::write::update::{Line, Update};
+use super::reporter::Face;
+use super::reporter::counts::Counts;
+use super::run::copy_tree::Context;
+use super::schedule::lookup::Known;
+use super::settings::Settings;
+use super::walk::containment::Identity;
+use super::walk::{Entry, Opened, Root};
+
+mod link;
+
+/// Takes the results of entries in the order of the tree.
+pub(crate) struct Ledger<'a> {
+    settings: &'a Settings,
+    face: &'a Face<'a>,
+    counts: &'a Counts,
+    root: &'a Root,
+    /// None, if the run writes no manifest, or the manifest could not be written.
+    manifest: Option<Update<'a>>,
+    journaling: &'a Journaling<'a>,
+    /// The files of which more names come.
+    firsts: HashMap<Identity, First>,
+    /// Whether the file systems of the destination, by device, tell files apart.
+    identities: HashMap<u64, Identities>,
+    /// Whether no two files of a file system of the source, by device, have one inode number.
+    unique_numbers: HashMap<u64, bool>,
+}
+
+/// Whether inode numbers and link counts of a file system tell one file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Identities {
+    /// A link was made, and had the inode number of its file.
+    Reliable,
+    /// A link was made, and seemed to be another file.
+    Unreliable,
+}
+
+/// The name of a file that was copied first. Additional names are linked to its copy.
+struct First {
+    path: Vec<u8>,
+    /// The number of additional names that have not come yet.
+    n_more: u64,
+    /// None, if the copy failed.
+    copy: Option<CopyResult>,
+    /// Earlier copies of the same file, which have as many names as the file system allows.
+    full: Vec<Identity>,
+}
+
+impl First {
+    /// Makes the copy of another name the one to link to.
+    fn replace(&mut self, entry: &Entry, copy: CopyResult) {
+        self.path = entry.path().into_os_string().into_vec();
+        self.copy = Some(copy);
+    }
+}
+
+impl<'a> Ledger<'a> {
+    pub(crate) fn new(
+        settings: &'a Settings,
+        context: Context<'a>,
+        root: &'a Root,
+        manifest: Option<Update<'a>>,
+        journaling: &'a Journaling<'a>,
+    ) -> Self {
+        Self {
+            settings,
+            face: context.face,
+            counts: context.counts,
+            root,
+            manifest,
+            journaling,
+            firsts: HashMap::new(),
+            identities: HashMap::new(),
+            unique_numbers: HashMap::new(),
+        }
+    }
+
+    /// Takes the results of the next entries.
+    pub(crate) fn take(
+        &mut self,
+        results: &mut dyn Iterator<Item = EntryResult>,
+        copier: &mut Copier<'_>,
+    ) {
+        // The directory of the last link stays open, as the next link probably is in it too.
+        let mut opened: Option<Arc<Opened>> = None;
+        for result in results {
+            match result {
+                EntryResult::Settled { path, line } => {
+                    self.list(line, &path);
+                }
+                EntryResult::First {
+                    path,
+                    file,
+                    n_more,
+                    copy,
+                } => {
+                    let line = copy.unwrap_or_default().line;
+                    // Additional names get the same line.
+                    let line = self.list(line, &path);
+                    let first = First {
+                        path,
+                        n_more,
+                        copy: copy.map(|copy| CopyResult { line, ..copy }),
+                        full: Vec::new(),
+                    };
+                    self.firsts.insert(file, first);
+                }
+                EntryResult::Additional { entry, file, known } => {
+                    let path = entry.path();
+                    if !entry.is_open() {
+                        drop(opened.take());
+                    }
+                    match entry.resume() {
+                        Ok(entry) => {
+                            opened = Some(Arc::clone(entry.opened()));
+                            self.add_name(entry, file, known, copier);
+                        }
+                        Err(trouble) => {
+                            self.face.complain_of(&trouble);
+                            self.list(Line::Keep, path.as_os_str().as_bytes());
+                            self.skip_name(file);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The manifest, unless it could not be written.
+    pub(crate) fn into_manifest(self) -> Option<Update<'a>> {
+        self.manifest
+    }
+
+    /// Sets the line of a path. Returns the line for additional names of the file.
+    fn list(&mut self, line: Line, path: &[u8]) -> Line {
+        let Some(manifest) = &mut self.manifest else {
+            return line;
+        };
+        match manifest.set(path, line) {
+            Ok(recorded) => match line {
+                // An additional name may have a record of its own.
+                Line::Keep => recorded.map_or(Line::Keep, Line::Set),
+                line => line,
+            },
+            Err(error) => {
+                complain_of_manifest(self.face, error);
+                self.manifest = None;
+                line
+            }
+        }
+    }
+
+    /// Links an additional name to the copy of its file, or copies the name by itself.
+    fn add_name(&mut self, entry: Entry, file: Identity, known: Known, copier: &mut Copier<'_>) {
+        let path = entry.path();
+        let bytes = path.as_os_str().as_bytes();
+        let added = match self.firsts.remove(&file) {
+            // Results come in the order of the tree, so the first name has come.
+            None => Err(anyhow!("its first name is not known")),
+            Some(mut first) => {
+                let added = self.link_or_copy(&mut first, &entry, known, copier);
+                first.n_more -= 1;
+                if first.n_more > 0 {
+                    self.firsts.insert(file, first);
+                }
+                added
+            }
+        };
+        if let Ok(line) = added
+            && known.recorded.map(Line::Set) != Some(line)
+        {
+            let news = journal_entry(line).map(|entry| (bytes, entry));
+            self.journaling.add(news);
+        }
+        copier.flush_news();
+        let line = added.unwrap_or_else(|error| {
+            if !is_interrupted(&error) {
+                self.face.complain(&path, &error);
+            }
+            Line::Keep
+        });
+        let line = self.list(line, bytes);
+        if let Some(First {
+            path,
+            copy: Some(copy),
+            ..
+        }) = self.firsts.get_mut(&file)
+            && path == bytes
+        {
+            // This name was copied, and later names are linked to it.
+            copy.line = line;
+        }
+        if let Err(trouble) = entry.done() {
+            self.face.complain_of(&trouble);
+        }
+    }
+
+    /// Counts an additional name that cannot be opened.
+    fn skip_name(&mut self, file: Identity) {
+        if let Some(first) = self.firsts.get_mut(&file) {
+            first.n_more -= 1;
+            if first.n_more == 0 {
+                self.firsts.remove(&file);
+            }
+        }
+    }
+}
+
+/// Reports that the manifest cannot be written.
+pub(crate) fn complain_of_manifest(face: &Face<'_>, error: io::Error) {
+    let error = anyhow!(error).context("cannot write the manifest");
+    face.complain("".as_ref(), &error);
+}

@@ -1,0 +1,373 @@
+//! Hashes files in threads of their own, while other threads read them.
+//!
+//! Each hashing thread has an inbox, and [`Streams`] of several files, so that their blocks fill the
+//! lanes of vector registers. A file's blocks are copied into as many buffers as its queue has. A
+//! reader that has filled all of them waits until one comes back.
+//!
+//! Handing over a short file takes longer than hashing it. Where there are lanes to fill, a short file
+//! is kept in memory, and the thread that copies it hashes it together with its neighbours. Without
+//! lanes, the thread that copies a short file hashes it at once. It also hashes a larger file if every
+//! hashing thread has one: handing over costs a copy, and only pays while a core is idle.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{self, Scope};
+
+use streams::Streams;
+
+use crate::digest::{Algorithm, Digest, Stream, Way, digest_each};
+
+mod streams;
+
+/// The size of a thread's inbox in messages. A sender waits while the inbox is full.
+const INBOX: usize = 256;
+
+/// Files up to this size are hashed by the thread that copies them: 256 KiB. Handing one over costs a
+/// copy and two context switches.
+pub(crate) const SHORT: u64 = 256 << 10;
+
+/// The most bytes of a stream that are hashed at once while other streams wait: 128 KiB, which take less
+/// than a millisecond.
+const PIECE: usize = 128 << 10;
+
+/// The number of streams that a thread hashes together, at least 1.
+pub(crate) fn lanes(algorithm: Algorithm, way: Way) -> usize {
+    match algorithm {
+        Algorithm::Sha256 => way.lanes(),
+        Algorithm::Blake3 => 1,
+    }
+}
+
+/// The blocks of each stream that may wait to be hashed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queue {
+    /// The number of blocks.
+    pub(crate) size: usize,
+    /// The usual length of a block in bytes.
+    pub(crate) block_size: usize,
+}
+
+impl Queue {
+    /// The same number of bytes, in blocks of up to [`PIECE`] bytes.
+    fn in_pieces(self) -> Self {
+        let n_pieces = self.block_size.div_ceil(PIECE).max(1);
+        Self {
+            size: self.size * n_pieces,
+            block_size: self.block_size.div_ceil(n_pieces),
+        }
+    }
+
+    /// The number of blocks of `len` bytes that may wait: no more bytes in all, but at least two blocks
+    /// if the queue has two, so that one is filled while the other is hashed.
+    fn most(self, len: usize) -> usize {
+        let fitting = self.size.saturating_mul(self.block_size) / len.max(1);
+        fitting.max(2).min(self.size)
+    }
+}
+
+/// The hashing threads.
+#[derive(Debug)]
+pub(crate) struct Hashers {
+    algorithm: Algorithm,
+    queue: Queue,
+    way: Way,
+    /// The number of streams that a thread hashes together. If it is 1, no stream waits for others.
+    n_lanes: usize,
+    /// The number of open streams, in whichever thread they are hashed.
+    n_streams: AtomicUsize,
+    threads: Vec<Hasher>,
+    n_taps: AtomicUsize,
+}
+
+/// A hashing thread.
+#[derive(Debug)]
+struct Hasher {
+    inbox: SyncSender<Message>,
+    /// The number of its open streams.
+    n_open: AtomicUsize,
+}
+
+/// A message to a hashing thread. A stream has the number of its [`Tap`], which opens one at a time.
+#[derive(Debug)]
+enum Message {
+    Open(usize, Sender<Reply>),
+    Bytes(usize, Vec<u8>),
+    End(usize),
+    Abandon(usize),
+}
+
+/// A reply of a hashing thread.
+#[derive(Debug)]
+enum Reply {
+    /// A buffer that can be filled again.
+    Buffer(Vec<u8>),
+    Digest(Digest),
+}
+
+impl Hashers {
+    /// Starts the threads. They exit when this and all taps have been dropped.
+    pub(crate) fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        algorithm: Algorithm,
+        way: Way,
+        n_threads: usize,
+        queue: Queue,
+    ) -> Self {
+        let threads = (0..n_threads).map_while(|_| {
+            let (inbox, messages) = sync_channel(INBOX);
+            let work = move || Streams::new(algorithm, way).serve(&messages);
+            // With fewer threads hashing takes longer. Without any, the threads that copy files hash them.
+            thread::Builder::new().spawn_scoped(scope, work).ok()?;
+            Some(Hasher {
+                inbox,
+                n_open: AtomicUsize::new(0),
+            })
+        });
+        let n_lanes = lanes(algorithm, way);
+        Self {
+            algorithm,
+            queue: if n_lanes > 1 {
+                queue.in_pieces()
+            } else {
+                queue
+            },
+            way,
+            n_lanes,
+            n_streams: AtomicUsize::new(0),
+            threads: threads.collect(),
+            n_taps: AtomicUsize::new(0),
+        }
+    }
+
+    /// The thread for another stream: the busiest one with a free lane, because full lanes take as long as
+    /// half-full ones.
+    fn choose(&self) -> Option<&Hasher> {
+        let n_open = |hasher: &&Hasher| hasher.n_open.load(Ordering::Relaxed);
+        let has_room = |hasher: &&Hasher| n_open(hasher) < self.n_lanes;
+        let threads = self.threads.iter();
+        let busiest = threads.clone().filter(has_room).max_by_key(n_open);
+        busiest.or_else(|| threads.min_by_key(n_open))
+    }
+
+    /// Makes a client, which hashes one stream after another.
+    pub(crate) fn tap(&self) -> Tap<'_> {
+        Tap {
+            hashers: self,
+            id: self.n_taps.fetch_add(1, Ordering::Relaxed),
+            // Until a stream begins, no reply can come.
+            replies: channel().1,
+            spare: Vec::new(),
+            n_buffers: 0,
+        }
+    }
+}
+
+/// A client of the hashing threads, which hashes one stream after another.
+#[derive(Debug)]
+pub(crate) struct Tap<'h> {
+    hashers: &'h Hashers,
+    id: usize,
+    /// Replies for the open stream. The channel is closed when the hashing thread exits.
+    replies: Receiver<Reply>,
+    spare: Vec<Vec<u8>>,
+    /// The number of buffers: the spare ones, and those of the open stream.
+    n_buffers: usize,
+}
+
+impl<'h> Tap<'h> {
+    /// Begins a stream of about `size` bytes.
+    pub(crate) fn begin(&mut self, size: u64) -> Flow<'_, 'h> {
+        let hashers = self.hashers;
+        let n_streams = hashers.n_streams.fetch_add(1, Ordering::Relaxed);
+        let has_lanes = hashers.n_lanes > 1;
+        let keeps_cores_busy = n_streams >= hashers.threads.len();
+        let course = match hashers.choose() {
+            _ if has_lanes && size <= SHORT => Course::Kept(Vec::with_capacity(size as usize)),
+            Some(hasher) if size > SHORT && (has_lanes || !keeps_cores_busy) => {
+                hasher.n_open.fetch_add(1, Ordering::Relaxed);
+                // A hashing thread never waits for its client: the buffers bound this channel.
+                let (reply, replies) = channel();
+                self.replies = replies;
+                // A stream that was abandoned has dropped its buffers.
+                self.n_buffers = self.spare.len();
+                let opened = Message::Open(self.id, reply);
+                // If the thread has exited, `finish` returns None.
+                let _ = hasher.inbox.send(opened);
+                Course::There(Line {
+                    hasher,
+                    tap: self,
+                    has_ended: false,
+                })
+            }
+            _ => Course::Here(Stream::new(hashers.algorithm)),
+        };
+        Flow {
+            course,
+            counted: Counted(hashers),
+        }
+    }
+
+    /// A free buffer for `len` bytes. None, if the hashing thread has exited.
+    fn buffer(&mut self, len: usize) -> Option<Vec<u8>> {
+        let most = self.hashers.queue.most(len);
+        // A buffer may be as long as the longest block so far, so longer blocks get fewer of them.
+        while self.n_buffers > most && self.spare.pop().is_some() {
+            self.n_buffers -= 1;
+        }
+        loop {
+            if self.n_buffers - self.spare.len() < most {
+                let buffer = self.spare.pop().unwrap_or_else(|| {
+                    self.n_buffers += 1;
+                    Vec::new()
+                });
+                return Some(buffer);
+            }
+            match self.replies.recv().ok()? {
+                Reply::Buffer(buffer) => self.spare.push(buffer),
+                // The digest comes after `End`, which has not been sent.
+                Reply::Digest(_) => return None,
+            }
+        }
+    }
+
+    /// The digest of these contents.
+    pub(crate) fn digest_of(&self, contents: &Contents) -> Digest {
+        match contents {
+            Contents::Digested(digest) => *digest,
+            Contents::Kept(bytes) => self.digest_of_bytes(bytes),
+        }
+    }
+
+    /// The digest of these bytes.
+    pub(crate) fn digest_of_bytes(&self, bytes: &[u8]) -> Digest {
+        let mut stream = Stream::new(self.hashers.algorithm);
+        stream.update(bytes);
+        stream.finish()
+    }
+
+    /// The digests of several files, hashed together.
+    pub(crate) fn digests(&self, kept: &[&[u8]]) -> Vec<Digest> {
+        let mut digests = vec![Digest::from_bytes([0; Digest::BYTES]); kept.len()];
+        let Hashers { algorithm, way, .. } = *self.hashers;
+        digest_each(algorithm, way, kept, &mut digests);
+        digests
+    }
+
+    /// Waits for the digest of the stream that has ended.
+    fn digest(&mut self) -> Option<Digest> {
+        loop {
+            match self.replies.recv().ok()? {
+                Reply::Buffer(buffer) => self.spare.push(buffer),
+                Reply::Digest(digest) => return Some(digest),
+            }
+        }
+    }
+}
+
+/// The contents of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Contents {
+    /// Their digest.
+    Digested(Digest),
+    /// The bytes of a short stream, which is hashed [together](Tap::digests) with others.
+    Kept(Vec<u8>),
+}
+
+/// An open stream. Dropping it abandons it.
+#[derive(Debug)]
+pub(crate) struct Flow<'t, 'h> {
+    course: Course<'t, 'h>,
+    counted: Counted<'h>,
+}
+
+/// Counts an open stream. Dropping it counts down.
+#[derive(Debug)]
+struct Counted<'h>(&'h Hashers);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.n_streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How a stream is hashed.
+#[derive(Debug)]
+enum Course<'t, 'h> {
+    /// Later, together with others.
+    Kept(Vec<u8>),
+    /// By this thread, at once.
+    Here(Stream),
+    /// By a hashing thread.
+    There(Line<'t, 'h>),
+}
+
+#[derive(Debug)]
+struct Line<'t, 'h> {
+    hasher: &'h Hasher,
+    tap: &'t mut Tap<'h>,
+    has_ended: bool,
+}
+
+impl Flow<'_, '_> {
+    /// Adds the next bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        match &mut self.course {
+            Course::Kept(kept) if kept.len() + bytes.len() <= SHORT as usize => {
+                kept.extend_from_slice(bytes);
+            }
+            // The stream is longer than `begin` was told.
+            Course::Kept(kept) => {
+                let mut stream = Stream::new(self.counted.0.algorithm);
+                stream.update(kept);
+                stream.update(bytes);
+                self.course = Course::Here(stream);
+            }
+            Course::Here(stream) => stream.update(bytes),
+            Course::There(line) => line.push(bytes),
+        }
+    }
+
+    /// The contents of the whole stream. None, if the hashing thread has exited.
+    pub(crate) fn finish(self) -> Option<Contents> {
+        match self.course {
+            Course::Kept(kept) => Some(Contents::Kept(kept)),
+            Course::Here(stream) => Some(Contents::Digested(stream.finish())),
+            Course::There(line) => line.finish().map(Contents::Digested),
+        }
+    }
+}
+
+impl Line<'_, '_> {
+    fn push(&mut self, bytes: &[u8]) {
+        let hashers = self.tap.hashers;
+        let most = match hashers.n_lanes {
+            1 => usize::MAX,
+            _ => hashers.queue.block_size,
+        };
+        for piece in bytes.chunks(most) {
+            if let Some(mut buffer) = self.tap.buffer(piece.len()) {
+                buffer.clear();
+                buffer.extend_from_slice(piece);
+                let _ = self.hasher.inbox.send(Message::Bytes(self.tap.id, buffer));
+            }
+        }
+    }
+
+    fn finish(mut self) -> Option<Digest> {
+        self.has_ended = true;
+        self.hasher.inbox.send(Message::End(self.tap.id)).ok()?;
+        self.tap.digest()
+    }
+}
+
+impl Drop for Line<'_, '_> {
+    fn drop(&mut self) {
+        self.hasher.n_open.fetch_sub(1, Ordering::Relaxed);
+        if !self.has_ended {
+            let _ = self.hasher.inbox.send(Message::Abandon(self.tap.id));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

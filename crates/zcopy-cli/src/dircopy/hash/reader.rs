@@ -1,0 +1,348 @@
+//! Reads files and hashes them.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+
+use anyhow::{Context as _, anyhow, bail};
+use rustix::fs::{Mode, OFlags, Stat};
+use zcopy::{Ended, Report, Side, Sparse, Transfer};
+
+use super::pool::{Contents, Tap};
+use crate::digest::{Algorithm, Digest, Stream};
+use crate::dircopy::interrupt::{Interrupt, Interrupted};
+use crate::dircopy::manifest::record::FileDigest;
+use crate::dircopy::mtime::Time;
+use crate::dircopy::reporter::counts::Count;
+use crate::dircopy::stat::is_regular;
+use crate::dircopy::walk::Entry;
+use crate::dircopy::walk::containment::identity;
+use crate::dircopy::write::metadata::Named;
+use crate::exit;
+
+/// The size of a read past the page cache, where the kernel does not read ahead: 1 MiB.
+pub(crate) const READ_SIZE: usize = 1 << 20;
+
+/// How often a file is read whose [attributes](Changes::Attributes) changed meanwhile.
+const MAX_READS: usize = 2;
+
+/// The digest of a file that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FoundDigest {
+    pub(crate) digest: Digest,
+    /// Whether it is one of the expected digests. True if there are none.
+    pub(crate) is_as_recorded: bool,
+}
+
+/// Reads files and hashes them, one after another.
+pub(crate) struct Reader<'a> {
+    pub(crate) tap: Tap<'a>,
+    /// The algorithm of the digests.
+    pub(crate) algorithm: Algorithm,
+    /// `/dev/null`, the sink of files that are only hashed.
+    pub(crate) null: &'a File,
+    /// The size of a read in bytes.
+    pub(crate) block_size: usize,
+    /// Stops transfers early.
+    pub(crate) interrupt: &'a Interrupt,
+}
+
+impl Reader<'_> {
+    /// Runs a transfer of about `size` bytes, and hashes and counts the bytes. Returns no contents if
+    /// the transfer was interrupted or the hashing thread has exited: [`no_contents`](Self::no_contents)
+    /// makes the error.
+    ///
+    /// # Errors
+    ///
+    /// The error of the transfer.
+    pub(crate) fn run(
+        &mut self,
+        transfer: Transfer<'_, impl AsFd, impl AsFd>,
+        size: u64,
+        counter: Option<&Count>,
+    ) -> Result<(Report, Option<Contents>), zcopy::Error> {
+        self.run_and_inspect(transfer, size, |bytes| {
+            if let Some(counter) = counter {
+                counter.add(bytes.len() as u64);
+            }
+        })
+    }
+
+    /// As [`run`](Self::run), and calls `inspect` with the bytes.
+    fn run_and_inspect(
+        &mut self,
+        transfer: Transfer<'_, impl AsFd, impl AsFd>,
+        size: u64,
+        mut inspect: impl FnMut(&[u8]) + Send,
+    ) -> Result<(Report, Option<Contents>), zcopy::Error> {
+        let mut flow = self.tap.begin(size);
+        let transfer = transfer.inspect(|bytes| {
+            flow.push(bytes);
+            inspect(bytes);
+        });
+        let interrupt = self.interrupt;
+        let report = transfer.observe(|_| stop_if_interrupted(interrupt)).run()?;
+        if report.ended() == Ended::Stopped {
+            return Ok((report, None));
+        }
+        Ok((report, flow.finish()))
+    }
+
+    /// The digest of a whole file. The file's cursor does not matter.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or the run is interrupted.
+    pub(crate) fn digest_of(
+        &mut self,
+        file: &File,
+        size: u64,
+        counter: Option<&Count>,
+    ) -> anyhow::Result<Digest> {
+        let transfer = Transfer::new(file, self.null).limit(read_limit(size));
+        let contents = self.contents_of(transfer, self.block_size, size, counter)?;
+        Ok(self.tap.digest_of(&contents))
+    }
+
+    /// Reads a whole file that is not in the page cache. A file of 1 MiB or more is read with
+    /// `O_DIRECT`, so that it does not fill the cache.
+    ///
+    /// # Errors
+    ///
+    /// As [`digest_of`](Self::digest_of).
+    pub(crate) fn read_past_cache(
+        &mut self,
+        file: &File,
+        size: u64,
+        counter: Option<&Count>,
+    ) -> anyhow::Result<Contents> {
+        let transfer = Transfer::new(file, self.null);
+        if size < READ_SIZE as u64 {
+            return self.contents_of(transfer, self.block_size, size, counter);
+        }
+        if let Ok(flags) = rustix::fs::fcntl_getfl(file) {
+            // Without O_DIRECT the read takes longer.
+            let _ = rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT);
+        }
+        self.contents_of(transfer, self.block_size.max(READ_SIZE), size, counter)
+    }
+
+    fn contents_of(
+        &mut self,
+        transfer: Transfer<'_, impl AsFd, impl AsFd>,
+        read_size: usize,
+        size: u64,
+        counter: Option<&Count>,
+    ) -> anyhow::Result<Contents> {
+        let transfer = transfer
+            .source_offset(0)
+            .buffer_size(read_size)
+            .sparse(Sparse::KeepUnwritten);
+        let (_, contents) = self
+            .run(transfer, size, counter)
+            .map_err(|error| anyhow!(read_error(&error)))?;
+        contents.ok_or_else(|| self.no_contents())
+    }
+
+    /// The error of a transfer without contents.
+    pub(crate) fn no_contents(&self) -> anyhow::Error {
+        match self.interrupt.check() {
+            Err(interrupted) => interrupted.into(),
+            Ok(()) => no_digest(),
+        }
+    }
+
+    /// The digest of an entry, compared with the `expected` ones.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or changes while it is read.
+    pub(crate) fn digest_of_original(
+        &mut self,
+        entry: &Entry,
+        expected: &[FileDigest],
+    ) -> anyhow::Result<FoundDigest> {
+        for _ in 0..MAX_READS {
+            let (file, stat) = entry.open().context("cannot open")?;
+            let found = self.digest_and_compare(&file, &stat, None, expected);
+            let found = found.context("cannot read")?;
+            match changes(&file, &stat).context("cannot stat")? {
+                Changes::None => return Ok(found),
+                Changes::Attributes => {}
+                Changes::Contents => break,
+            }
+        }
+        bail!("it changed while it was read");
+    }
+
+    /// The digest of an entry's copy, compared with the `expected` ones.
+    ///
+    /// # Errors
+    ///
+    /// The copy cannot be read, or changes while it is read.
+    pub(crate) fn digest_of_copy(
+        &mut self,
+        entry: &Entry,
+        counter: Option<&Count>,
+        expected: &[FileDigest],
+    ) -> anyhow::Result<FoundDigest> {
+        let Named { directory, name } = entry.destination();
+        for n_read in 0..MAX_READS {
+            // Bytes that are read again are not counted again.
+            let counter = counter.filter(|_| n_read == 0);
+            let (file, stat) = open_regular(directory, name).context("cannot open its copy")?;
+            let found = self.digest_and_compare(&file, &stat, counter, expected);
+            let found = found.context("cannot read its copy")?;
+            match changes(&file, &stat).context("cannot stat its copy")? {
+                Changes::None => return Ok(found),
+                Changes::Attributes => {}
+                Changes::Contents => break,
+            }
+        }
+        bail!("its copy changed while it was read");
+    }
+
+    /// Whether a whole file has one of the `expected` digests.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read.
+    pub(crate) fn compare_file(
+        &mut self,
+        file: &File,
+        expected: &[FileDigest],
+    ) -> anyhow::Result<bool> {
+        let stat = rustix::fs::fstat(file).map_err(io::Error::from)?;
+        let found = self.digest_and_compare(file, &stat, None, expected)?;
+        Ok(found.is_as_recorded)
+    }
+
+    /// The digest of a whole file, compared with the `expected` ones. The file is read once, whatever
+    /// their algorithms.
+    fn digest_and_compare(
+        &mut self,
+        file: &File,
+        stat: &Stat,
+        counter: Option<&Count>,
+        expected: &[FileDigest],
+    ) -> anyhow::Result<FoundDigest> {
+        let others = expected
+            .iter()
+            .filter(|file| file.algorithm != self.algorithm);
+        let mut others: Vec<_> = others
+            .map(|file| (Stream::new(file.algorithm), file.digest))
+            .collect();
+        let transfer = Transfer::new(file, self.null)
+            .limit(read_limit(size(stat)))
+            .source_offset(0)
+            .buffer_size(self.block_size)
+            .sparse(Sparse::KeepUnwritten);
+        let run = self.run_and_inspect(transfer, size(stat), |bytes| {
+            for (stream, _) in &mut others {
+                stream.update(bytes);
+            }
+            if let Some(counter) = counter {
+                counter.add(bytes.len() as u64);
+            }
+        });
+        let (_, contents) = run.map_err(|error| anyhow!(read_error(&error)))?;
+        let contents = contents.ok_or_else(|| self.no_contents())?;
+        let digest = self.tap.digest_of(&contents);
+        let algorithm = self.algorithm;
+        let is_as_recorded = expected.is_empty()
+            || expected.contains(&FileDigest { algorithm, digest })
+            || others
+                .into_iter()
+                .any(|(stream, other)| stream.finish() == other);
+        Ok(FoundDigest {
+            digest,
+            is_as_recorded,
+        })
+    }
+}
+
+/// Opens a regular file in a directory of the destination. Does not follow a symbolic link.
+pub(crate) fn open_regular(directory: impl AsFd, name: &CStr) -> io::Result<(File, Stat)> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    let stat = rustix::fs::fstat(&file)?;
+    if !is_regular(&stat) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok((file.into(), stat))
+}
+
+/// What has changed of a file since it was examined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changes {
+    None,
+    /// The time of change alone: another attribute, or the number of names. Over FUSE it may be what
+    /// the kernel had guessed before the driver told the time.
+    Attributes,
+    /// The size, the modification time, or the file itself.
+    Contents,
+}
+
+/// Compares a file with its state before.
+pub(crate) fn changes(file: &File, before: &Stat) -> io::Result<Changes> {
+    let after = rustix::fs::fstat(file)?;
+    let version = |stat: &Stat| (identity(stat), stat.st_size, Time::modified(stat));
+    let changed = |stat: &Stat| (stat.st_ctime, stat.st_ctime_nsec);
+    Ok(if version(before) != version(&after) {
+        Changes::Contents
+    } else if changed(before) != changed(&after) {
+        Changes::Attributes
+    } else {
+        Changes::None
+    })
+}
+
+/// The size of a file in bytes.
+pub(crate) fn size(stat: &Stat) -> u64 {
+    // The kernel gives no negative size.
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// The most bytes that are read of a file with this size.
+///
+/// A file in `/proc` has the size 0 and any length. Of any other file one more byte is read: it
+/// shows that the file has grown, and a file that grows without end is not followed.
+pub(crate) fn read_limit(size: u64) -> u64 {
+    match size {
+        0 => u64::MAX,
+        size => size.saturating_add(1),
+    }
+}
+
+/// Stops a transfer after a signal.
+pub(crate) fn stop_if_interrupted(interrupt: &Interrupt) -> ControlFlow<()> {
+    if interrupt.is_requested() {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
+}
+
+/// The kernel's error of a transfer that failed. The error of a read names the offset.
+pub(crate) fn read_error(error: &zcopy::Error) -> io::Error {
+    let cause = exit::cause(error);
+    if error.side() != Side::Source || error.call().is_none() {
+        return cause;
+    }
+    let offset = error.bytes();
+    let cause_words = exit::worded(&cause);
+    io::Error::new(cause.kind(), format!("{cause_words} at offset {offset}"))
+}
+
+/// Whether an entry failed because of a signal.
+pub(crate) fn is_interrupted(error: &anyhow::Error) -> bool {
+    error.is::<Interrupted>()
+}
+
+/// The error of a file whose hashing thread has exited.
+pub(crate) fn no_digest() -> anyhow::Error {
+    anyhow!("cannot hash: the hashing thread has exited")
+}

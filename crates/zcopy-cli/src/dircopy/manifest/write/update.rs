@@ -1,0 +1,364 @@
+//! The manifest that a run leaves: the records of the earlier ones, with the changes of the run.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use rustix::fs::Mode;
+
+use super::writer::{Finished, Writer};
+use crate::digest::Algorithm;
+use crate::dircopy::manifest::hash_file::hash_file;
+use crate::dircopy::manifest::header::Header;
+use crate::dircopy::manifest::open_beneath::{self, Found};
+use crate::dircopy::manifest::read::archive::Archive;
+use crate::dircopy::manifest::read::merge::Records;
+use crate::dircopy::manifest::read::resolve::{Presence, presence};
+use crate::dircopy::manifest::record::{FileDigest, Record};
+use crate::dircopy::walk::spelling::paths::PathSpellings;
+use crate::exit;
+use crate::quote::quoted;
+
+/// The line of a file in the new manifest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// The line of the earlier manifests, if they have one.
+    #[default]
+    Keep,
+    /// This digest.
+    Set(FileDigest),
+    /// No line: no digest is known of the file that has this name now.
+    Remove,
+}
+
+/// How a record is changed on request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecordChange {
+    /// The file is recorded as it is now.
+    Accepted,
+    /// The file is gone, and has no record any more.
+    Forgotten,
+}
+
+impl fmt::Display for RecordChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Accepted => "accepted: it is recorded as it is now",
+            Self::Forgotten => "forgotten: it is gone, and its record is dropped",
+        })
+    }
+}
+
+/// Is told the path of each record that is changed on request.
+#[derive(Clone, Copy)]
+pub(crate) struct OnChange<'a>(pub(crate) &'a (dyn Fn(&[u8], RecordChange) + Sync));
+
+impl fmt::Debug for OnChange<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnChange")
+    }
+}
+
+/// How records are carried over of files that the run does not copy.
+#[derive(Debug)]
+pub(crate) struct Carrying<'a> {
+    /// The root of the tree.
+    pub(crate) root: BorrowedFd<'a>,
+    /// Whether records of files that are gone are dropped.
+    pub(crate) forgets_missing: bool,
+    /// The paths of files that are recorded as they are now.
+    pub(crate) accepted: BTreeSet<Vec<u8>>,
+    /// The algorithm of the digests of accepted files.
+    pub(crate) algorithm: Algorithm,
+    /// `/dev/null`.
+    pub(crate) null: &'a File,
+    pub(crate) on_change: OnChange<'a>,
+}
+
+/// A new manifest under construction.
+#[derive(Debug)]
+pub(crate) struct Update<'a> {
+    records: Records,
+    carrying: Carrying<'a>,
+    spellings: PathSpellings,
+    writers: Writers,
+    has_changed: bool,
+    /// Files that cannot be accepted or searched for, each with its error.
+    failures: Vec<(Vec<u8>, anyhow::Error)>,
+    /// The paths of files that have been accepted, in order.
+    accepted: Vec<Vec<u8>>,
+}
+
+/// One manifest for each algorithm that records use.
+#[derive(Debug)]
+struct Writers {
+    directory: Arc<OwnedFd>,
+    header: Header,
+    mode: Mode,
+    main: Writer,
+    main_algorithm: Algorithm,
+    /// The manifest of the other algorithm. It has only lines of earlier manifests.
+    other: Option<Writer>,
+}
+
+impl Writers {
+    fn begin(
+        directory: &Arc<OwnedFd>,
+        main_algorithm: Algorithm,
+        header: Header,
+        mode: Mode,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            main: Writer::begin(directory, main_algorithm, &header, mode)?,
+            directory: Arc::clone(directory),
+            header,
+            mode,
+            main_algorithm,
+            other: None,
+        })
+    }
+
+    fn add(&mut self, path: &[u8], file: FileDigest) -> io::Result<()> {
+        let FileDigest { algorithm, digest } = file;
+        if algorithm == self.main_algorithm {
+            return self.main.add(&digest, path);
+        }
+        if let Some(other) = &mut self.other {
+            return other.add(&digest, path);
+        }
+        let header = self.header.of_other_algorithm();
+        let begun = Writer::begin(&self.directory, algorithm, &header, self.mode);
+        self.other.insert(begun?).add(&digest, path)
+    }
+}
+
+impl<'a> Update<'a> {
+    /// Begins a manifest in the root of the tree.
+    ///
+    /// # Errors
+    ///
+    /// A manifest cannot be read; the new one cannot be made.
+    pub(crate) fn begin(
+        directory: &Arc<OwnedFd>,
+        archive: &Archive,
+        header: Header,
+        mode: Mode,
+        carrying: Carrying<'a>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            records: archive.records()?,
+            writers: Writers::begin(directory, carrying.algorithm, header, mode)?,
+            carrying,
+            spellings: PathSpellings::default(),
+            has_changed: false,
+            failures: Vec::new(),
+            accepted: Vec::new(),
+        })
+    }
+
+    /// Sets the line of a path. Paths come in ascending order; records of paths in between are
+    /// carried over. Returns the digest that the path is recorded with now.
+    ///
+    /// # Errors
+    ///
+    /// A manifest cannot be read; the new one cannot be written.
+    pub(crate) fn set(&mut self, path: &[u8], line: Line) -> io::Result<Option<FileDigest>> {
+        self.carry_until(Some(path))?;
+        let is_accepted = self.carrying.accepted.remove(path);
+        let mut record = None;
+        if self.records.peek() == Some(path) {
+            record = self.records.next()?;
+        }
+        let now = match (line, &record) {
+            (Line::Keep, Some(record)) => self.resolve(record)?,
+            (Line::Set(file), _) => Some(file),
+            (Line::Keep, None) | (Line::Remove, _) => None,
+        };
+        let has_changed = now != record.and_then(|record| record.file);
+        self.has_changed |= has_changed;
+        if is_accepted && has_changed && matches!(line, Line::Set(_)) {
+            self.carrying.on_change.0(path, RecordChange::Accepted);
+        }
+        if let Some(file) = now {
+            self.writers.add(path, file)?;
+        }
+        Ok(now)
+    }
+
+    /// Carries over the records of all paths before this one, or of all that remain.
+    fn carry_until(&mut self, end: Option<&[u8]>) -> io::Result<()> {
+        let is_before = |path: &[u8]| end.is_none_or(|end| path < end);
+        loop {
+            let next = self.records.peek().filter(|next| is_before(next));
+            let accepted = self.carrying.accepted.first().map(Vec::as_slice);
+            let accepted = accepted.filter(|accepted| is_before(accepted));
+            let is_recorded = next == accepted;
+            match (next, accepted) {
+                (None, None) => return Ok(()),
+                (next, Some(accepted)) if next.is_none_or(|next| accepted <= next) => {
+                    let record = if is_recorded {
+                        self.records.next()?
+                    } else {
+                        None
+                    };
+                    self.accept(record)?;
+                }
+                _ => {
+                    if let Some(record) = self.records.next()? {
+                        self.carry(&record)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Records the first of the accepted files as it is now.
+    fn accept(&mut self, record: Option<Record>) -> io::Result<()> {
+        let Carrying {
+            root,
+            accepted,
+            algorithm,
+            null,
+            on_change,
+            ..
+        } = &mut self.carrying;
+        let Some(path) = accepted.pop_first() else {
+            return Ok(());
+        };
+        let found = match open_beneath::find(*root, &path) {
+            Ok(Found::RegularFile) => hash_file(*root, &path, *algorithm, null),
+            Ok(Found::Other | Found::BehindLink | Found::Nothing) => {
+                Err(io::Error::other("there is no regular file of this name"))
+            }
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(file) => {
+                if record.and_then(|record| record.file) != Some(file) {
+                    on_change.0(&path, RecordChange::Accepted);
+                }
+                self.has_changed = true;
+                self.writers.add(&path, file)?;
+                self.accepted.push(path);
+                Ok(())
+            }
+            Err(error) => {
+                let error = anyhow::Error::from(error).context("cannot accept it");
+                self.failures.push((path, error));
+                record.map_or(Ok(()), |record| self.carry(&record))
+            }
+        }
+    }
+
+    fn carry(&mut self, record: &Record) -> io::Result<()> {
+        let Carrying {
+            root,
+            forgets_missing,
+            on_change,
+            ..
+        } = self.carrying;
+        let mut file = self.resolve(record)?;
+        if forgets_missing {
+            match presence(root, &mut self.spellings, &record.path) {
+                Ok(Presence::Gone) => {
+                    if file.take().is_some() {
+                        on_change.0(&record.path, RecordChange::Forgotten);
+                    }
+                }
+                Ok(Presence::Present) => {}
+                Ok(Presence::Obstructed) => {
+                    let error = anyhow!("its record stays: what is there is no regular file");
+                    self.failures.push((record.path.clone(), error));
+                }
+                Err(error) => {
+                    let error = anyhow::Error::from(error).context("cannot tell if it is missing");
+                    self.failures.push((record.path.clone(), error));
+                }
+            }
+        }
+        self.has_changed |= file != record.file;
+        match file {
+            Some(file) => self.writers.add(&record.path, file),
+            None => Ok(()),
+        }
+    }
+
+    /// Calls [`Record::resolve`], and adds the path to its error.
+    fn resolve(&self, record: &Record) -> io::Result<Option<FileDigest>> {
+        let resolved = record.resolve(self.carrying.root, self.carrying.null);
+        resolved.map_err(|error| {
+            let path = quoted(OsStr::from_bytes(&record.path));
+            let message = exit::worded(&error);
+            io::Error::new(error.kind(), format!("{path}: {message}"))
+        })
+    }
+
+    /// Carries over the records that remain. Returns the files that could not be accepted or
+    /// forgotten, each with the reason.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`set`](Self::set).
+    pub(crate) fn complete(&mut self) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
+        self.carry_until(None)?;
+        Ok(std::mem::take(&mut self.failures))
+    }
+
+    /// Keeps the records of accepted files that have not been read. Returns their paths.
+    pub(crate) fn skip_accepted(&mut self) -> BTreeSet<Vec<u8>> {
+        std::mem::take(&mut self.carrying.accepted)
+    }
+
+    /// The paths of files that [`complete`](Self::complete) or [`set`](Self::set) has read and
+    /// accepted. Files that [`set`](Self::set) was called for are not among them.
+    pub(crate) fn take_accepted(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.accepted)
+    }
+
+    /// The root of the tree.
+    pub(crate) fn root(&self) -> BorrowedFd<'a> {
+        self.carrying.root
+    }
+
+    /// Whether the header names files from the source that have names of manifests, and that no
+    /// earlier manifest names. Without this manifest they would count as manifests of the tree.
+    pub(crate) fn tells_copied(&self, archive: &Archive) -> bool {
+        let mut copied = self.writers.header.copied.iter();
+        copied.any(|copied| !archive.knows_copied(copied))
+    }
+
+    /// Whether the record of any path has changed.
+    pub(crate) fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+
+    /// Whether the new manifest has any lines.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.writers.main.has_lines() || self.writers.other.is_some()
+    }
+
+    /// Gives the manifest its name. If earlier digests are of another algorithm, there are two.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`Writer::finish`].
+    pub(crate) fn finish(self) -> io::Result<Vec<Finished>> {
+        let Writers {
+            directory,
+            main,
+            other,
+            ..
+        } = self.writers;
+        // The other one repeats lines of earlier manifests, and replaces none of them. Once the main
+        // one has its name too, both replace all.
+        let other = other.map(|other| other.finish(&directory)).transpose()?;
+        let main = main.finish(&directory)?;
+        Ok([main].into_iter().chain(other).collect())
+    }
+}

@@ -1,0 +1,347 @@
+//! Writes messages, the progress and the summary.
+//!
+//! Errors go to standard error, and so does the progress line if that is a terminal. The summary goes
+//! to standard output. With `--json` everything also goes there, one object on each line.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::damage_map::{Damage, Rest};
+use super::write::metadata;
+use counts::Counts;
+
+use super::interrupt::Interrupt;
+use super::stop_flag::StopFlag;
+use super::walk::prescan::Total;
+use super::walk::{Cause, Trouble};
+use super::write::atomic_file::Exclusivity;
+use super::write::limitation::{Limitation, Limitations};
+use crate::look::Look;
+use crate::outlet::Outlet;
+use crate::quote::quoted;
+use crate::{exit, sys};
+use progress::Gauge;
+use summary::{State, Summary};
+
+use event::Event;
+use screen::Screen;
+
+pub(crate) mod counts;
+pub(crate) mod progress;
+pub(crate) mod screen;
+pub(crate) mod summary;
+
+mod event;
+
+/// How often the progress line is drawn on a terminal.
+pub(crate) const FRAME: Duration = Duration::from_millis(200);
+
+/// How often `--json` writes the progress. Programs may keep all of it.
+pub(crate) const REPORT: Duration = Duration::from_secs(1);
+
+/// Which messages are written, and in which format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Errors alone.
+    Quiet,
+    /// Also the progress and the summary.
+    Normal,
+    /// All of it as JSON.
+    Json,
+}
+
+/// Writes the messages of all threads.
+#[derive(Debug)]
+pub(crate) struct Face<'a> {
+    manner: Manner,
+    counts: &'a Counts,
+    screen: Mutex<Screen>,
+    stdout: Mutex<Outlet>,
+    limitations: Limitations,
+}
+
+impl<'a> Face<'a> {
+    /// Writes to standard error and standard output. From now on a terminal does not stop this process if it
+    /// writes in the background.
+    ///
+    /// # Errors
+    ///
+    /// As [`Outlet::on`].
+    pub(crate) fn new(manner: Manner, counts: &'a Counts) -> io::Result<Self> {
+        sys::ignore_sigttou();
+        let (stdout, stderr) = (rustix::stdio::stdout(), rustix::stdio::stderr());
+        Self::on(manner, counts, stdout, stderr, Look::of_environment())
+    }
+
+    /// Writes to these descriptors.
+    fn on(
+        manner: Manner,
+        counts: &'a Counts,
+        stdout: BorrowedFd<'_>,
+        stderr: BorrowedFd<'_>,
+        look: Look,
+    ) -> io::Result<Self> {
+        let screen = match manner {
+            Manner::Normal => Screen::on(stderr, look)?,
+            Manner::Quiet | Manner::Json => Screen::without_line(stderr)?,
+        };
+        Ok(Self {
+            manner,
+            counts,
+            screen: Mutex::new(screen),
+            stdout: Mutex::new(Outlet::on(stdout)?),
+            limitations: Limitations::default(),
+        })
+    }
+
+    /// Reports and counts an error. The path is from the root.
+    pub(crate) fn complain(&self, path: &Path, error: &anyhow::Error) {
+        self.complain_in(path, &exit::chained(error.chain()));
+    }
+
+    /// Reports and counts the missing bytes of a file.
+    pub(crate) fn report_damage(&self, path: &Path, damage: &Damage<'_>) {
+        self.counts.damaged.add(1);
+        self.counts.lost_bytes.add(damage.map.lost_bytes());
+        self.complain_in(path, &damage.words());
+        if self.manner == Manner::Json {
+            let event = Event::Damaged {
+                path: or_dot(path).to_string_lossy(),
+                lost_bytes: damage.map.lost_bytes(),
+                ranges: damage.map.ranges(),
+                is_copied: damage.rest == Rest::Copied,
+            };
+            // An outlet that has failed fails again for the summary, which reports it.
+            let _ = self.tell(&event);
+        }
+    }
+
+    /// Reports and counts an error of the destination as a whole.
+    pub(crate) fn complain_of_destination(&self, destination: &Path, error: &anyhow::Error) {
+        self.complain_in(destination, &exit::chained(error.chain()));
+    }
+
+    /// Reports and counts an error of the run as a whole.
+    pub(crate) fn complain_of_run(&self, error: &anyhow::Error) {
+        self.counts.failed.add(1);
+        exit::complain(error);
+        if self.manner == Manner::Json {
+            let path = or_dot("".as_ref()).to_string_lossy();
+            let message = &exit::chained(error.chain());
+            // An outlet that has failed fails again for the summary, which reports it.
+            let _ = self.tell(&Event::Error { path, message });
+        }
+    }
+
+    /// Reports and counts an error of the walk. An unfinished copy in the source is no error.
+    pub(crate) fn complain_of(&self, trouble: &Trouble) {
+        match trouble.cause() {
+            Cause::Attributes(error) if self.report_lost_attributes(error) => return,
+            Cause::Unfinished => {
+                self.report_remark(trouble.path(), &trouble.cause().to_string());
+                return;
+            }
+            _ => {}
+        }
+        // The first error of the chain is the path.
+        let causes = anyhow::Chain::new(trouble).skip(1);
+        self.complain_in(trouble.path(), &exit::chained(causes));
+    }
+
+    /// Reports attributes that could not be set. Attributes that the file system never keeps are reported
+    /// once, and are no error.
+    pub(crate) fn complain_of_attributes(&self, path: &Path, error: metadata::Error) {
+        if !self.report_lost_attributes(&error) {
+            self.complain(path, &anyhow::Error::new(error));
+        }
+    }
+
+    /// Reports attributes that the file system never keeps. Returns whether these are all.
+    fn report_lost_attributes(&self, error: &metadata::Error) -> bool {
+        let limitations = error.limitations();
+        for limitation in limitations {
+            self.report_limitation(*limitation);
+        }
+        !limitations.is_empty()
+    }
+
+    /// Writes a message about the destination that is no error.
+    pub(crate) fn remark_on_destination(&self, destination: &Path, text: &str) {
+        self.say(destination, text);
+    }
+
+    /// Reports that a signal ended the run early.
+    pub(crate) fn report_interrupt(&self, signal: &str) {
+        let mut line = exit::program().into_vec();
+        let text = format!(": interrupted by {signal}; the next run copies the rest\n");
+        line.extend_from_slice(text.as_bytes());
+        self.screen().say(&line);
+    }
+
+    /// Writes a message about a file that is no error.
+    pub(crate) fn remark(&self, path: &Path, text: &str) {
+        self.say(path, text);
+    }
+
+    /// Reports once what the file system of the destination cannot do. `--quiet` leaves it out.
+    pub(crate) fn report_limitation(&self, limitation: Limitation) {
+        if self.limitations.add(limitation) {
+            self.report_remark("".as_ref(), &limitation.to_string());
+        }
+    }
+
+    /// Reports what is no error. `--quiet` leaves it out.
+    fn report_remark(&self, path: &Path, message: &str) {
+        if self.manner == Manner::Quiet {
+            return;
+        }
+        self.say(path, message);
+        if self.manner == Manner::Json {
+            let path = or_dot(path).to_string_lossy();
+            // An outlet that has failed fails again for the summary, which reports it.
+            let _ = self.tell(&Event::Remark { path, message });
+        }
+    }
+
+    /// Reports the change of a record that the command line asks for. `--quiet` leaves it out.
+    pub(crate) fn report_change(&self, path: &Path, message: &str) {
+        if self.manner == Manner::Quiet {
+            return;
+        }
+        self.say(path, message);
+        if self.manner == Manner::Json {
+            let path = path.to_string_lossy();
+            // An outlet that has failed fails again for the summary, which reports it.
+            let _ = self.tell(&Event::Remark { path, message });
+        }
+    }
+
+    /// Reports if a file that another process created may have been replaced.
+    pub(crate) fn report_exclusivity(&self, exclusivity: Exclusivity) {
+        match exclusivity {
+            Exclusivity::Atomic => {}
+            Exclusivity::Checked => self.report_limitation(Limitation::ExclusiveNames),
+        }
+    }
+
+    /// Whether the progress is shown: as JSON, or on a terminal if this process was in its foreground when the
+    /// run began.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.manner == Manner::Json || self.screen().has_line()
+    }
+
+    /// Shows the progress until the flag is set. The clock starts now.
+    pub(crate) fn draw_until(&self, stop: &StopFlag, total: &Total) {
+        if !self.shows_progress() {
+            return;
+        }
+        let interval = if self.manner == Manner::Json {
+            REPORT
+        } else {
+            FRAME
+        };
+        let begin = Instant::now();
+        let mut gauge = Gauge::new(self.counts, total);
+        while !stop.wait(interval) {
+            self.draw(&mut gauge, begin.elapsed());
+        }
+        self.screen().remove_line();
+    }
+
+    /// Writes the summary, after the terminal has taken all messages, even if it was stopped.
+    ///
+    /// # Errors
+    ///
+    /// Standard output cannot be written, or an earlier write failed.
+    pub(crate) fn summarize(
+        &self,
+        elapsed: Duration,
+        manifests: &[PathBuf],
+        interrupt: &Interrupt,
+    ) -> io::Result<()> {
+        self.screen().finish();
+        let state = State::new(self.counts, interrupt);
+        let summary = Summary::of(self.counts, state, elapsed, manifests);
+        match self.manner {
+            Manner::Quiet => Ok(()),
+            Manner::Normal => self.stdout().put(summary.words().as_bytes()),
+            Manner::Json => self.tell(&Event::Summary(&summary)),
+        }
+    }
+
+    /// Writes the summary of a run that copied nothing, for programs. Others have seen its error.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`summarize`](Self::summarize).
+    pub(crate) fn summarize_failure(
+        &self,
+        elapsed: Duration,
+        interrupt: &Interrupt,
+    ) -> io::Result<()> {
+        match self.manner {
+            Manner::Quiet | Manner::Normal => Ok(()),
+            Manner::Json => self.summarize(elapsed, &[], interrupt),
+        }
+    }
+
+    /// Shows the progress once.
+    fn draw(&self, gauge: &mut Gauge<'_>, elapsed: Duration) {
+        let progress = gauge.read(elapsed);
+        if self.manner == Manner::Json {
+            // An outlet that has failed fails again for the summary, which reports it.
+            let _ = self.tell(&Event::Progress(&progress));
+        } else {
+            self.screen().draw(|columns| progress.line(columns));
+        }
+    }
+
+    fn complain_in(&self, path: &Path, message: &str) {
+        self.counts.failed.add(1);
+        let path = or_dot(path);
+        self.say(path, message);
+        if self.manner == Manner::Json {
+            // JSON has no bytes that are not UTF-8.
+            let path = path.to_string_lossy();
+            // An outlet that has failed fails again for the summary, which reports it.
+            let _ = self.tell(&Event::Error { path, message });
+        }
+    }
+
+    /// Writes a message after its path.
+    fn say(&self, path: &Path, message: &str) {
+        let path = quoted(or_dot(path).as_os_str());
+        let mut line = exit::program().into_vec();
+        line.extend_from_slice(format!(": {path}: {message}\n").as_bytes());
+        self.screen().say(&line);
+    }
+
+    /// Writes a line of JSON.
+    fn tell(&self, event: &Event<'_>) -> io::Result<()> {
+        self.stdout().put(event.line().as_bytes())
+    }
+
+    fn screen(&self) -> MutexGuard<'_, Screen> {
+        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stdout(&self) -> MutexGuard<'_, Outlet> {
+        self.stdout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The path, or `.` for the root, whose path is empty.
+fn or_dot(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! Counts files and bytes during a run.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The counters of a run. All threads add to them, and the display reads them.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Bytes of regular files that were copied, cloned or read, also of files that failed later.
+    pub(crate) bytes: Count,
+    /// Bytes of the files that `files` counts.
+    pub(crate) bytes_of_files: Count,
+    /// Regular files that have their names: the sum of `copied`, `cloned`, `linked` and `skipped`.
+    pub(crate) files: Count,
+    /// Regular files whose bytes were written.
+    pub(crate) copied: Count,
+    /// Regular files that share their blocks with the source.
+    pub(crate) cloned: Count,
+    /// Additional names of regular files that became links.
+    pub(crate) linked: Count,
+    /// Additional names of regular files that became copies of their own. `copied` and `cloned` count
+    /// them too.
+    pub(crate) links_copied: Count,
+    /// Copied, cloned and linked files that replaced a file of the destination.
+    pub(crate) replaced: Count,
+    /// Records of files that were replaced by copies without a digest.
+    pub(crate) records_dropped: Count,
+    /// Regular files that were left as they were.
+    pub(crate) skipped: Count,
+    /// Symbolic links, FIFOs and devices that were made or left, and other entries that were left.
+    pub(crate) others: Count,
+    /// Regular files with bytes that could not be read from their originals.
+    pub(crate) damaged: Count,
+    /// The number of those bytes.
+    pub(crate) lost_bytes: Count,
+    /// Errors that were reported.
+    pub(crate) failed: Count,
+}
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    /// Adds `n`.
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// The number so far.
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}

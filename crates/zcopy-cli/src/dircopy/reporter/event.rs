@@ -1,0 +1,47 @@
+//! The events of `--json`: one JSON object on each line.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::progress::Progress;
+use super::summary::Summary;
+use crate::dircopy::damage_map::BadRange;
+use crate::json;
+
+/// An event. The field `event` names the variant.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub(super) enum Event<'a> {
+    /// The progress of the copy.
+    Progress(&'a Progress),
+    /// An error, and the path from the root of the entry that failed.
+    Error {
+        path: Cow<'a, str>,
+        message: &'a str,
+    },
+    /// A message that is no error.
+    Remark {
+        path: Cow<'a, str>,
+        message: &'a str,
+    },
+    /// The bytes of a file that could not be read from its original.
+    Damaged {
+        path: Cow<'a, str>,
+        lost_bytes: u64,
+        ranges: &'a [BadRange],
+        /// Whether the rest was copied. If not, an existing copy was kept.
+        is_copied: bool,
+    },
+    /// The summary of the run.
+    Summary(&'a Summary<'a>),
+}
+
+impl Event<'_> {
+    /// The object and a newline.
+    pub(super) fn line(&self) -> String {
+        let mut line = json::line(self);
+        line.push('\n');
+        line
+    }
+}

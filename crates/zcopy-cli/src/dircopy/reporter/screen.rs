@@ -1,0 +1,194 @@
+//! Standard error: messages, and below them the progress line.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use crate::look::Look;
+use crate::outlet::Outlet;
+use crate::tty::Tty;
+
+/// How long a message may wait for a terminal. The rest is written later.
+const WRITE_TIMEOUT: Duration = Duration::from_millis(20);
+
+/// The time-out of a wait that is repeated until the terminal takes the text.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// The most bytes of messages that wait for a terminal, about 10000 messages. A thread with one more
+/// message waits. No message is lost.
+const LONGEST_QUEUE: usize = 1 << 20;
+
+/// The width of a terminal that does not report it.
+const USUAL_COLUMNS: u16 = 80;
+
+/// Where messages are written.
+#[derive(Debug)]
+pub(crate) enum Screen {
+    /// Messages without a progress line. A write waits until all of it is written.
+    Plain(Outlet),
+    /// A terminal with a progress line.
+    Terminal(Terminal),
+}
+
+impl Screen {
+    /// Draws the progress line if the descriptor is a terminal, and this process is in its foreground.
+    ///
+    /// # Errors
+    ///
+    /// As [`Outlet::on`].
+    pub(crate) fn on(fd: BorrowedFd<'_>, look: Look) -> io::Result<Self> {
+        match Tty::on(fd) {
+            Ok(tty) if tty.is_terminal() && tty.is_ours() => Ok(Self::Terminal(Terminal {
+                tty,
+                has_sequences: look.sequences,
+                shown: String::new(),
+                waiting: Vec::new(),
+            })),
+            _ => Self::without_line(fd),
+        }
+    }
+
+    /// Writes messages alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`Outlet::on`].
+    pub(crate) fn without_line(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        Ok(Self::Plain(Outlet::on(fd)?))
+    }
+
+    /// Whether there is a progress line.
+    pub(crate) fn has_line(&self) -> bool {
+        matches!(self, Self::Terminal(_))
+    }
+
+    /// Writes a message, which ends with a newline, above the progress line.
+    pub(crate) fn say(&mut self, message: &[u8]) {
+        match self {
+            // A message to a closed standard error is lost.
+            Self::Plain(outlet) => drop(outlet.put(message)),
+            Self::Terminal(terminal) => terminal.say(message),
+        }
+    }
+
+    /// Draws the progress line over the last one. `line` gets the number of columns. Nothing is drawn while the
+    /// terminal is full, or another process group is in its foreground.
+    pub(crate) fn draw(&mut self, line: impl FnOnce(usize) -> String) {
+        if let Self::Terminal(terminal) = self {
+            terminal.draw(line);
+        }
+    }
+
+    /// Removes the progress line.
+    pub(crate) fn remove_line(&mut self) {
+        if let Self::Terminal(terminal) = self {
+            terminal.remove_line();
+        }
+    }
+
+    /// Removes the progress line, and waits until the terminal has taken all messages or is closed.
+    pub(crate) fn finish(&mut self) {
+        if let Self::Terminal(terminal) = self {
+            terminal.remove_line();
+            while !terminal.flush(EXIT_TIMEOUT) {}
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+/// A terminal with a progress line. Writes do not wait for it until [`LONGEST_QUEUE`] bytes are queued.
+#[derive(Debug)]
+pub(crate) struct Terminal {
+    tty: Tty,
+    /// Whether it understands escape sequences.
+    has_sequences: bool,
+    /// The progress line that the terminal shows after all queued text; empty without a line.
+    shown: String,
+    /// Messages that have not been given to `tty`.
+    waiting: Vec<u8>,
+}
+
+impl Terminal {
+    fn say(&mut self, message: &[u8]) {
+        self.forget_lost_line();
+        let mut text = self.erasure();
+        text.extend_from_slice(message);
+        if self.flush(Duration::ZERO) {
+            text.extend_from_slice(self.shown.as_bytes());
+        } else {
+            // The next frame draws it again.
+            self.shown.clear();
+        }
+        self.send(&text);
+    }
+
+    fn draw(&mut self, line: impl FnOnce(usize) -> String) {
+        self.forget_lost_line();
+        if !self.flush(Duration::ZERO) || !self.tty.is_ours() {
+            return;
+        }
+        let columns = self.tty.size().map_or(USUAL_COLUMNS, |size| size.columns);
+        // In the last column the cursor would stand on two rows at once.
+        let line = line(usize::from(columns.saturating_sub(1)));
+        let frame = if self.has_sequences {
+            format!("\r{line}\x1b[K")
+        } else {
+            format!("\r{line:<width$}", width = self.shown.len())
+        };
+        if self.tty.put(frame.as_bytes(), WRITE_TIMEOUT) {
+            self.shown = line;
+        }
+    }
+
+    fn remove_line(&mut self) {
+        self.forget_lost_line();
+        let text = self.erasure();
+        self.shown.clear();
+        self.send(&text);
+    }
+
+    /// Forgets the line if another process group may have written below it.
+    fn forget_lost_line(&mut self) {
+        if !self.tty.is_ours() {
+            self.shown.clear();
+        }
+    }
+
+    /// The text that removes the line.
+    fn erasure(&self) -> Vec<u8> {
+        match self.shown.len() {
+            0 => Vec::new(),
+            _ if self.has_sequences => b"\r\x1b[K".to_vec(),
+            len => format!("\r{:len$}\r", "").into_bytes(),
+        }
+    }
+
+    /// Writes text after all queued text, or queues it.
+    fn send(&mut self, text: &[u8]) {
+        if self.flush(Duration::ZERO) {
+            self.tty.queue(text, WRITE_TIMEOUT);
+            return;
+        }
+        self.waiting.extend_from_slice(text);
+        while self.waiting.len() > LONGEST_QUEUE {
+            self.flush(EXIT_TIMEOUT);
+        }
+    }
+
+    /// Writes queued text for at most `timeout`. Returns whether all is written.
+    fn flush(&mut self, timeout: Duration) -> bool {
+        if !self.tty.flush(timeout) {
+            return false;
+        }
+        if !self.waiting.is_empty() {
+            let waiting = std::mem::take(&mut self.waiting);
+            self.tty.queue(&waiting, timeout);
+        }
+        !self.tty.is_clogged()
+    }
+}

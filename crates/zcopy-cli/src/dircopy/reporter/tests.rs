@@ -1,0 +1,407 @@
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::num::NonZeroU16;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::thread::{self, JoinHandle};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Action, Winsize};
+
+use super::*;
+use crate::dircopy::walk::Root;
+
+const COLOURLESS: Look = Look {
+    utf8: false,
+    colour: false,
+    sequences: true,
+};
+
+const COLUMNS: u16 = 40;
+
+const ROWS: u16 = 8;
+
+/// Both ends of a new terminal.
+fn terminal() -> (File, OwnedFd) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let user = openpt(flags).unwrap();
+    grantpt(&user).unwrap();
+    unlockpt(&user).unwrap();
+    let size = Winsize {
+        ws_row: ROWS,
+        ws_col: COLUMNS,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    rustix::termios::tcsetwinsize(&user, size).unwrap();
+    let name = ptsname(&user, Vec::new()).unwrap();
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let program = rustix::fs::open(name, flags, Mode::empty()).unwrap();
+    (File::from(user), program)
+}
+
+/// Takes all that comes until no program has the terminal.
+fn all_of(mut user: File) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let (mut all, mut some) = (Vec::new(), [0; 4096]);
+        // The last read fails.
+        while let Ok(n @ 1..) = user.read(&mut some) {
+            all.extend_from_slice(&some[..n]);
+        }
+        all
+    })
+}
+
+/// What a person sees who has been shown this.
+fn screen(shown: &[u8]) -> Vec<String> {
+    let size = |n| NonZeroU16::new(n).unwrap();
+    let mut parser = vt100::Parser::new(size(ROWS), size(COLUMNS), 0);
+    parser.process(shown);
+    let rows: Vec<String> = parser
+        .screen()
+        .rows(0, COLUMNS)
+        .map(|row| row.trim_end().to_owned())
+        .collect();
+    let used = rows.iter().rposition(|row| !row.is_empty());
+    rows[..used.map_or(0, |last| last + 1)].to_vec()
+}
+
+/// What stood on a screen before the line was taken away at last.
+fn before_the_end(shown: &[u8]) -> Vec<String> {
+    screen(shown.strip_suffix(b"\r\x1b[K").unwrap())
+}
+
+/// What was written to a file so far.
+fn written(mut file: &File) -> String {
+    let mut text = String::new();
+    file.rewind().unwrap();
+    file.read_to_string(&mut text).unwrap();
+    text
+}
+
+fn broken() -> anyhow::Error {
+    anyhow::Error::from(io::Error::from_raw_os_error(libc::EIO)).context("read failed")
+}
+
+/// A message, with the name of this program.
+fn message(rest: &str) -> String {
+    format!("{}: {rest}", exit::program().to_string_lossy())
+}
+
+/// Does something with a face on a terminal, and gives all that the terminal was shown.
+fn on_terminal(look: Look, act: impl FnOnce(&Face<'_>, &Counts, &OwnedFd)) -> Vec<u8> {
+    let (user, program) = terminal();
+    let shown = all_of(user);
+    let (counts, nothing) = (Counts::default(), File::create("/dev/null").unwrap());
+    let face = Face::on(
+        Manner::Normal,
+        &counts,
+        nothing.as_fd(),
+        program.as_fd(),
+        look,
+    )
+    .unwrap();
+    assert!(face.shows_progress());
+    act(&face, &counts, &program);
+    drop((face, program));
+    shown.join().unwrap()
+}
+
+/// Does something with a face that speaks to files, and gives what stands in them: standard output and error.
+fn on_files(manner: Manner, act: impl FnOnce(&Face<'_>, &Counts)) -> (String, String) {
+    let (stdout, stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+    let counts = Counts::default();
+    let face = Face::on(manner, &counts, stdout.as_fd(), stderr.as_fd(), COLOURLESS).unwrap();
+    act(&face, &counts);
+    drop(face);
+    (written(&stdout), written(&stderr))
+}
+
+/// Draws one line.
+fn draw(face: &Face<'_>, counts: &Counts) {
+    let total = Total::default();
+    face.draw(&mut Gauge::new(counts, &total), Duration::from_secs(1));
+}
+
+#[test]
+fn a_complaint_names_the_path_and_every_cause_and_counts() {
+    for manner in [Manner::Quiet, Manner::Normal] {
+        let (stdout, stderr) = on_files(manner, |face, counts| {
+            face.complain(Path::new("a/two words"), &broken());
+            face.complain(Path::new(""), &broken());
+            assert_eq!(counts.failed.get(), 2);
+        });
+        assert_eq!(stdout, "");
+        let first = message("'a/two words': read failed: Input/output error\n");
+        let second = message(".: read failed: Input/output error\n");
+        assert_eq!(stderr, first + &second);
+    }
+}
+
+#[test]
+fn a_trouble_names_its_path_once() {
+    let scratch = tempfile::tempdir().unwrap();
+    let source = scratch.path().join("not there");
+    let trouble = Root::open(&source, &scratch.path().join("copy")).unwrap_err();
+    let (_, stderr) = on_files(Manner::Normal, |face, counts| {
+        face.complain_of(&trouble);
+        assert_eq!(counts.failed.get(), 1);
+    });
+    let source = quoted(source.as_os_str());
+    let rest = format!("{source}: cannot open directory: No such file or directory\n");
+    assert_eq!(stderr, message(&rest));
+}
+
+#[test]
+fn a_remark_is_no_failure() {
+    let (stdout, stderr) = on_files(Manner::Json, |face, counts| {
+        face.remark(Path::new("a"), "cloned");
+        assert_eq!(counts.failed.get(), 0);
+    });
+    assert_eq!(stdout, "");
+    assert_eq!(stderr, message("a: cloned\n"));
+}
+
+#[test]
+fn programs_are_told_of_complaints_too() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let (stdout, stderr) = on_files(Manner::Json, |face, _| {
+        face.complain(Path::new("two words"), &broken());
+        face.complain(Path::new(""), &broken());
+        face.complain(Path::new(OsStr::from_bytes(b"a\xff")), &broken());
+    });
+    let objects: Vec<String> = ["two words", ".", "a\u{fffd}"]
+        .map(|path| {
+            format!(
+                "{{\"event\":\"error\",\"path\":\"{path}\",\"message\":\"read failed: Input/output error\"}}\n"
+            )
+        })
+        .into();
+    assert_eq!(stdout, objects.concat());
+    assert_eq!(stderr.lines().count(), 3, "{stderr}");
+}
+
+#[test]
+fn programs_are_told_how_far_the_copy_is() {
+    let (stdout, stderr) = on_files(Manner::Json, |face, counts| {
+        assert!(face.shows_progress());
+        counts.bytes.add(2048);
+        counts.files.add(1);
+        draw(face, counts);
+    });
+    assert_eq!(
+        stdout,
+        "{\"event\":\"progress\",\"bytes\":2048,\"files\":1,\"bytes_per_second\":2048.0,\"total_bytes\":2048,\
+         \"total_files\":1,\"total_is_final\":false,\"seconds\":1.0}\n"
+    );
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn the_summary_goes_to_standard_output() {
+    let summary = |manner| {
+        let said = on_files(manner, |face, counts| {
+            counts.files.add(1);
+            let sums = [PathBuf::from("sums")];
+            face.summarize(Duration::from_secs(1), &sums, &Interrupt::default())
+                .unwrap();
+        });
+        assert_eq!(said.1, "");
+        said.0
+    };
+    assert_eq!(summary(Manner::Quiet), "");
+    let words = summary(Manner::Normal);
+    assert!(words.starts_with("1 file, ") && words.ends_with("digests in sums\n"));
+    let object: serde_json::Value = serde_json::from_str(&summary(Manner::Json)).unwrap();
+    assert_eq!(object["event"], "summary");
+    assert_eq!(object["files"], 1);
+    assert_eq!(object["sums"], "sums");
+}
+
+#[test]
+fn a_standard_output_that_takes_nothing_is_an_error_but_for_who_has_nothing_to_say() {
+    let full = File::create("/dev/full").unwrap();
+    let closed = File::open("/dev/null").unwrap();
+    for (stdout, errno) in [(&full, libc::ENOSPC), (&closed, libc::EBADF)] {
+        for manner in [Manner::Quiet, Manner::Normal, Manner::Json] {
+            let (counts, stderr) = (Counts::default(), tempfile::tempfile().unwrap());
+            let face =
+                Face::on(manner, &counts, stdout.as_fd(), stderr.as_fd(), COLOURLESS).unwrap();
+            // It does not matter yet.
+            face.complain(Path::new("a"), &broken());
+            let said = face.summarize(Duration::ZERO, &[], &Interrupt::default());
+            match manner {
+                Manner::Quiet => said.unwrap(),
+                _ => assert_eq!(said.unwrap_err().raw_os_error(), Some(errno), "{manner:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn where_standard_error_is_no_terminal_or_nothing_is_wanted_there_is_no_progress() {
+    for manner in [Manner::Quiet, Manner::Normal] {
+        let (stdout, stderr) = on_files(manner, |face, _| {
+            assert!(!face.shows_progress());
+            // It does not wait for the end.
+            face.draw_until(&StopFlag::default(), &Total::default());
+        });
+        assert_eq!((stdout.as_str(), stderr.as_str()), ("", ""));
+    }
+    let (_user, program) = terminal();
+    for manner in [Manner::Quiet, Manner::Json] {
+        let (counts, stdout) = (Counts::default(), tempfile::tempfile().unwrap());
+        let face = Face::on(manner, &counts, stdout.as_fd(), program.as_fd(), COLOURLESS).unwrap();
+        assert_eq!(face.shows_progress(), manner == Manner::Json);
+    }
+}
+
+#[test]
+fn a_terminal_does_not_stop_who_speaks_in_the_background() {
+    let counts = Counts::default();
+    let _face = Face::new(Manner::Quiet, &counts).unwrap();
+    assert!(sys::is_ignored(libc::SIGTTOU));
+}
+
+#[test]
+fn a_line_is_drawn_in_place_and_clipped_to_the_terminal() {
+    let shown = on_terminal(COLOURLESS, |face, counts, _| {
+        draw(face, counts);
+        counts.bytes.add(1 << 20);
+        draw(face, counts);
+    });
+    // The last column stays free.
+    let line = "1.00MiB of 1.00MiB+, 1.00MiB/s, 0 of 0+";
+    assert_eq!(line.len(), usize::from(COLUMNS) - 1);
+    assert_eq!(before_the_end(&shown), [line]);
+    assert!(screen(&shown).is_empty(), "it is taken away at the end");
+}
+
+#[test]
+fn a_complaint_stands_above_the_line_which_comes_back() {
+    for sequences in [true, false] {
+        let look = Look {
+            sequences,
+            ..COLOURLESS
+        };
+        let shown = on_terminal(look, |face, counts, _| {
+            draw(face, counts);
+            face.remark(Path::new("a"), "cloned");
+            face.complain(Path::new("b"), &broken());
+        });
+        let text = String::from_utf8(shown).unwrap();
+        let line = "0.00  B of 0.00  B+, 0.00  B/s, 0 of 0+";
+        let (end, away) = if sequences {
+            ("\x1b[K", "\r\x1b[K".to_owned())
+        } else {
+            ("", format!("\r{:1$}\r", "", line.len()))
+        };
+        let (first, second) = (
+            message("a: cloned"),
+            message("b: read failed: Input/output error"),
+        );
+        assert_eq!(
+            text,
+            format!("\r{line}{end}{away}{first}\r\n{line}{away}{second}\r\n{line}{away}")
+        );
+    }
+}
+
+#[test]
+fn the_line_has_gone_before_the_summary_comes() {
+    let (user, program) = terminal();
+    let shown = all_of(user);
+    let counts = Counts::default();
+    let fd = program.as_fd();
+    let face = Face::on(Manner::Normal, &counts, fd, fd, COLOURLESS).unwrap();
+    draw(&face, &counts);
+    face.summarize(Duration::ZERO, &[], &Interrupt::default())
+        .unwrap();
+    drop((face, program));
+    assert_eq!(
+        screen(&shown.join().unwrap()),
+        [
+            "0 files, 0 bytes in 0.000 s, 0.00B/s",
+            "0 copied, 0 cloned, 0 linked, 0 skipped,",
+            " 0 failed"
+        ]
+    );
+}
+
+#[test]
+fn the_display_draws_until_the_end() {
+    let (mut user, program) = terminal();
+    let (counts, stop, total) = (Counts::default(), StopFlag::default(), Total::default());
+    let nothing = File::create("/dev/null").unwrap();
+    let face = Face::on(
+        Manner::Normal,
+        &counts,
+        nothing.as_fd(),
+        program.as_fd(),
+        COLOURLESS,
+    )
+    .unwrap();
+    let mut shown = Vec::new();
+    thread::scope(|scope| {
+        let drawing = scope.spawn(|| face.draw_until(&stop, &total));
+        let mut some = [0; 4096];
+        while !shown.ends_with(b"\x1b[K") {
+            let n = user.read(&mut some).unwrap();
+            shown.extend_from_slice(&some[..n]);
+        }
+        stop.stop();
+        drawing.join().unwrap();
+    });
+    assert_eq!(screen(&shown), ["0.00  B of 0.00  B+, 0.00  B/s, 0 of 0+"]);
+    let rest = all_of(user);
+    drop((face, program));
+    shown.extend(rest.join().unwrap());
+    assert!(screen(&shown).is_empty());
+}
+
+#[test]
+fn a_stopped_terminal_holds_up_nobody_and_loses_no_message() {
+    const MANY: usize = 5000;
+    let shown = on_terminal(COLOURLESS, |face, counts, program| {
+        draw(face, counts);
+        rustix::termios::tcflow(program, Action::OOff).unwrap();
+        for number in 0..MANY {
+            face.remark(Path::new(&number.to_string()), "copied");
+            if number % 1000 == 0 {
+                draw(face, counts);
+            }
+        }
+        rustix::termios::tcflow(program, Action::OOn).unwrap();
+    });
+    let text = String::from_utf8(shown).unwrap();
+    let found: Vec<&str> = text
+        .lines()
+        .filter(|line| line.ends_with("copied"))
+        .collect();
+    assert_eq!(found.len(), MANY);
+    for (number, line) in found.into_iter().enumerate() {
+        assert!(
+            line.ends_with(&message(&format!("{number}: copied"))),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn very_many_messages_wait_for_the_terminal() {
+    let text = "x".repeat(100_000);
+    let shown = on_terminal(COLOURLESS, |face, _, program| {
+        rustix::termios::tcflow(program, Action::OOff).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    face.remark(Path::new("a"), &text);
+                }
+            });
+            rustix::termios::tcflow(program, Action::OOn).unwrap();
+        });
+    });
+    let line = message(&format!("a: {text}\r\n"));
+    assert_eq!(String::from_utf8(shown).unwrap(), line.repeat(20));
+}

@@ -1,0 +1,107 @@
+//! Changes records without copying: accepts files as they are now, and forgets missing ones.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use rustix::fs::{Mode, OFlags};
+
+use super::accepted_maps::{Failure, remove_maps};
+use super::lock::RunLock;
+use crate::digest::Algorithm;
+use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, Verify};
+use crate::dircopy::manifest::write::update::{Carrying, OnChange, Update};
+
+/// The changes to make.
+#[derive(Clone, Debug)]
+pub(crate) struct Amendment {
+    /// The paths of files that are recorded as they are now.
+    pub(crate) accepted: BTreeSet<Vec<u8>>,
+    /// Whether records of files that are gone are dropped.
+    pub(crate) forgets_missing: bool,
+    /// The mode of a new manifest.
+    pub(crate) mode: Mode,
+}
+
+/// The result of an amendment.
+#[derive(Debug)]
+pub(crate) struct Amended {
+    /// The paths of the new manifests. Empty if nothing changed.
+    pub(crate) manifests: Vec<PathBuf>,
+    /// The paths of files that could not be accepted or searched for, each with the reason.
+    pub(crate) failures: Vec<(PathBuf, anyhow::Error)>,
+}
+
+impl Amendment {
+    /// Changes the records of a tree.
+    ///
+    /// `on_wait` is called before this waits for a run that copies to the tree, and `on_change` for
+    /// each record that is changed or dropped.
+    ///
+    /// # Errors
+    ///
+    /// The tree has no manifest, or a damaged one; the new one cannot be written.
+    pub(crate) fn apply(
+        &self,
+        tree: &Path,
+        on_wait: impl FnOnce(),
+        on_change: OnChange<'_>,
+    ) -> anyhow::Result<Amended> {
+        let null = File::options().write(true).open("/dev/null");
+        let null = null.context("/dev/null")?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = rustix::fs::open(tree, flags, Mode::empty()).map_err(io::Error::from)?;
+        let root = Arc::new(root);
+        let _lock = RunLock::acquire(&root, on_wait);
+        let archive = Archive::open(root.as_fd(), Verify::Needed, true);
+        let mut archive = archive.context("cannot read its manifests")?;
+        if let Some(damaged) = archive.damaged().first() {
+            let DamagedFile { name, damage } = damaged;
+            bail!("the manifest {name} {}: {damage}", damaged.state());
+        }
+        if archive.is_empty() {
+            bail!("no manifest found");
+        }
+        let carrying = Carrying {
+            root: root.as_fd(),
+            forgets_missing: self.forgets_missing,
+            accepted: self.accepted.clone(),
+            algorithm: archive.algorithm().unwrap_or(Algorithm::Sha256),
+            null: &null,
+            on_change,
+        };
+        // Nothing is copied, so there is no source.
+        let header = archive.next_header(Vec::new(), Vec::new());
+        let update = Update::begin(&root, &archive, header, self.mode, carrying);
+        let mut update = update.context("cannot write the manifest")?;
+        let failures = update.complete().context("cannot write the manifest")?;
+        let as_path = |path| PathBuf::from(OsString::from_vec(path));
+        let failures = failures.into_iter();
+        let failures = failures.map(|(path, error)| (as_path(path), error));
+        let mut failures: Vec<_> = failures.collect();
+        if !update.has_changed() && !archive.has_journals() {
+            return Ok(Amended {
+                manifests: Vec::new(),
+                failures,
+            });
+        }
+        let accepted = update.take_accepted();
+        let manifests = update.finish().context("cannot write the manifest")?;
+        let kept = remove_maps(root.as_fd(), &archive, accepted);
+        let kept = kept.context("cannot read its manifests")?.into_iter();
+        failures.extend(kept.map(|Failure { path, error }| (as_path(path), error)));
+        archive.remove_journals(root.as_fd());
+        let paths = manifests.iter();
+        let paths = paths.map(|manifest| tree.join(manifest.name.to_string()));
+        Ok(Amended {
+            manifests: paths.collect(),
+            failures,
+        })
+    }
+}

@@ -1,0 +1,259 @@
+//! Copies a tree with several threads.
+
+use std::convert::Infallible;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, Scope};
+
+use anyhow::anyhow;
+
+use super::lock::{self, RunLock};
+use super::manifest::{
+    Reported, begin_manifest, finish_manifest, open_archive, report_unreadable_manifests,
+};
+use super::write_back::{UnwrittenFiles, write_back};
+use crate::dircopy::copy::granularity::Granularities;
+use crate::dircopy::copy::reflink_support::Sharing;
+use crate::dircopy::copy::run_journal::Journaling;
+use crate::dircopy::copy::symlinks::Symlinks;
+use crate::dircopy::copy::{self, Copier, EntryResult};
+use crate::dircopy::finisher::Ledger;
+use crate::dircopy::folded_names::FoldedNames;
+use crate::dircopy::hash::pool::Hashers;
+use crate::dircopy::hash::reader::Reader;
+use crate::dircopy::interrupt::Interrupt;
+use crate::dircopy::manifest::write::update::{Carrying, OnChange, RecordChange};
+use crate::dircopy::reporter::Face;
+use crate::dircopy::reporter::counts::Counts;
+use crate::dircopy::schedule::batches::Batches;
+use crate::dircopy::schedule::fd_budget::Budget;
+use crate::dircopy::schedule::lookup::Lookup;
+use crate::dircopy::schedule::semaphore::Semaphore;
+use crate::dircopy::settings::Settings;
+use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
+use crate::dircopy::walk::Root;
+use crate::dircopy::walk::prescan::{Total, prescan};
+use crate::dircopy::walk::scan::ScanOptions;
+use crate::dircopy::write::atomic_file::Durability;
+use crate::order::{Workshop, in_order};
+
+/// The objects that all parts of a run share.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) face: &'a Face<'a>,
+    pub(crate) counts: &'a Counts,
+    pub(crate) interrupt: &'a Interrupt,
+    pub(crate) budget: Budget,
+    /// `/dev/null`, the sink of files that are only hashed.
+    pub(crate) null: &'a File,
+}
+
+/// Copies the tree. Returns the paths of the manifests that it has written.
+pub(crate) fn copy_tree(
+    mut settings: Settings,
+    context: Context<'_>,
+) -> Result<Vec<PathBuf>, Reported> {
+    let Context {
+        face,
+        counts,
+        interrupt,
+        budget,
+        null,
+    } = context;
+    let attributes = settings.directory_attributes();
+    let root = Root::open_with(&settings.source, &settings.destination, attributes);
+    let root = root.map_err(|trouble| {
+        face.complain_of(&trouble);
+        Reported
+    })?;
+    let on_wait = || face.remark_on_destination(&settings.destination, lock::WAITING);
+    let _lock = RunLock::acquire(root.destination(), on_wait);
+    let archive = open_archive(&mut settings, face, &root)?;
+    let (settings, destination) = (&settings, Arc::clone(root.destination()));
+    let on_change = |path: &[u8], change: RecordChange| {
+        face.report_change(Path::new(OsStr::from_bytes(path)), &change.to_string());
+    };
+    let carrying = Carrying {
+        root: destination.as_fd(),
+        forgets_missing: settings.forgets_missing,
+        accepted: settings.accepted.clone(),
+        algorithm: settings.algorithm,
+        null,
+        on_change: OnChange(&on_change),
+    };
+    // From here on there are files to finish.
+    interrupt.catch_signals();
+    let (manifest, journaling) = begin_manifest(settings, face, &root, &archive, carrying);
+    if manifest.is_none() && journaling.name().is_none() && !archive.is_empty() {
+        let error = anyhow!("nothing is copied, as files would differ from their records");
+        face.complain("".as_ref(), &error);
+        return Err(Reported);
+    }
+    let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
+    let lookup = lookup.map_err(|error| report_unreadable_manifests(settings, face, error))?;
+    let names = FoldedNames::new(&archive, &settings.exclude);
+    let mut ledger = Ledger::new(settings, context, &root, manifest, &journaling);
+    let unwritten = UnwrittenFiles::new(budget.unwritten_files());
+    let entries = Entries {
+        settings,
+        context,
+        root: &root,
+        names: &names,
+        journaling: &journaling,
+        unwritten: &unwritten,
+    };
+    let (stop, total) = (StopFlag::default(), Total::default());
+    thread::scope(|scope| {
+        show_progress(scope, settings, context, &root, &stop, &total);
+        let _stop = StopOnDrop(&stop);
+        entries.copy(lookup, &mut ledger);
+    });
+    let is_durable = settings.durability == Durability::Synced;
+    let write_back = || {
+        let durability = settings.durability;
+        write_back(
+            face,
+            counts,
+            &destination,
+            &journaling,
+            &unwritten,
+            durability,
+        );
+    };
+    if is_durable || !interrupt.is_requested() {
+        write_back();
+    }
+    let manifest = ledger.into_manifest().and_then(|manifest| {
+        finish_manifest(settings, face, archive, manifest, &journaling, interrupt)
+    });
+    if let Err(trouble) = root.done() {
+        face.complain_of(&trouble);
+    }
+    if is_durable {
+        // The manifest has its name now, and directories have their attributes.
+        write_back();
+    }
+    let names = manifest.unwrap_or_default().into_iter();
+    Ok(names
+        .map(|name| settings.destination.join(name.to_string()))
+        .collect())
+}
+
+/// Starts the threads that show the progress and count the files of the source.
+fn show_progress<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    settings: &'scope Settings,
+    context: Context<'scope>,
+    root: &'scope Root,
+    stop: &'scope StopFlag,
+    total: &'scope Total,
+) {
+    let Context { face, budget, .. } = context;
+    if !face.shows_progress() {
+        return;
+    }
+    // If a thread cannot be started, no progress is shown.
+    let draw = move || face.draw_until(stop, total);
+    let _ = thread::Builder::new().spawn_scoped(scope, draw);
+    if let Some(n_levels) = budget.levels_of_the_prescan() {
+        let options = ScanOptions {
+            follows_symlinks: settings.follows_symlinks,
+            one_file_system: settings.one_file_system,
+            most_open: n_levels.get(),
+        };
+        let count = move || prescan(root.source(), options, &settings.exclude, total, stop);
+        let _ = thread::Builder::new().spawn_scoped(scope, count);
+    }
+}
+
+/// The entries of a tree, all but directories, which the walk makes.
+struct Entries<'a> {
+    settings: &'a Settings,
+    context: Context<'a>,
+    root: &'a Root,
+    names: &'a FoldedNames<'a>,
+    journaling: &'a Journaling<'a>,
+    unwritten: &'a UnwrittenFiles,
+}
+
+impl Entries<'_> {
+    /// Copies them with several threads. The ledger takes the results in the order of the tree.
+    fn copy(&self, lookup: Lookup<'_>, ledger: &mut Ledger<'_>) {
+        let Self {
+            settings,
+            names,
+            journaling,
+            unwritten,
+            ..
+        } = *self;
+        let Context {
+            face,
+            counts,
+            interrupt,
+            budget,
+            null,
+        } = self.context;
+        let (sharing, symlinks) = (Sharing::default(), Symlinks::default());
+        let granularities = Granularities::default();
+        let threads = settings.copy_threads(self.root.destination());
+        let n_jobs = budget.jobs(threads.n_jobs);
+        let n_creators = n_jobs.min(threads.n_creators);
+        let most_ahead = budget.ahead(n_jobs, n_creators, settings.lanes());
+        let creators = Semaphore::new(n_creators);
+        let directory_weight = budget.weight_of_directory();
+        let options = settings.walk(interrupt).most_open(budget.levels());
+        let on_error = |trouble| face.complain_of(&trouble);
+        let walk = self.root.walk_apart(options, names, on_error);
+        let mut batches = Batches::new(walk, lookup, settings.longest_short(), settings.durability);
+        thread::scope(|scope| {
+            let hashers = Hashers::start(
+                scope,
+                settings.algorithm,
+                settings.way,
+                settings.n_hashers(),
+                settings.queue,
+            );
+            let copier = || Copier {
+                settings,
+                face,
+                counts,
+                sharing: &sharing,
+                granularities: &granularities,
+                symlinks: &symlinks,
+                creators: &creators,
+                reader: Reader {
+                    tap: hashers.tap(),
+                    algorithm: settings.algorithm,
+                    null,
+                    block_size: settings.queue.block_size,
+                    interrupt,
+                },
+                most_ahead,
+                names,
+                while_waiting: budget.while_waiting(),
+                journaling,
+                interrupt,
+                unwritten,
+                news: Vec::new(),
+            };
+            let mut copier_of_links = copier();
+            let workshop = Workshop {
+                next: || batches.next(),
+                start: || {
+                    let mut copier = copier();
+                    move |batch| copier.copy_batch(batch)
+                },
+                weigh: |results: &Vec<EntryResult>| copy::weight(results, directory_weight),
+                deliver: |due: &mut dyn Iterator<Item = Vec<EntryResult>>| {
+                    ledger.take(&mut due.flatten(), &mut copier_of_links);
+                    Ok::<(), Infallible>(())
+                },
+            };
+            let Ok(()) = in_order(n_jobs, workshop);
+        });
+    }
+}

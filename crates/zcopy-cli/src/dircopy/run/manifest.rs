@@ -1,0 +1,157 @@
+//! Begins and finishes the manifest of a run.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use super::accepted_maps::{Failure, remove_maps};
+use crate::dircopy::copy::run_journal::Journaling;
+use crate::dircopy::finisher;
+use crate::dircopy::interrupt::{Interrupt, Interrupted};
+use crate::dircopy::manifest::name::Name;
+use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, FileState, Verify};
+use crate::dircopy::manifest::read::copied::manifests_in_source;
+use crate::dircopy::manifest::write::update::{Carrying, Update};
+use crate::dircopy::reporter::Face;
+use crate::dircopy::settings::Settings;
+use crate::dircopy::walk::Root;
+use anyhow::anyhow;
+
+/// The error of a run that copied nothing. Its cause has been reported.
+#[derive(Debug)]
+pub(crate) struct Reported;
+
+/// Reads the manifests of the destination. Fails if one of them is damaged.
+///
+/// Without `--hash` the algorithm becomes that of the newest manifest.
+pub(crate) fn open_archive(
+    settings: &mut Settings,
+    face: &Face<'_>,
+    root: &Root,
+) -> Result<Archive, Reported> {
+    let destination = root.destination().as_fd();
+    let archive = Archive::open(destination, Verify::Needed, true)
+        .map_err(|error| report_unreadable_manifests(settings, face, error))?;
+    for damaged in archive.damaged() {
+        let DamagedFile { name, damage } = damaged;
+        let error = anyhow!("{damage}").context(match damaged.state() {
+            FileState::Damaged => {
+                "the manifest is damaged, and nothing is copied before it is repaired or removed"
+            }
+            FileState::Denied => "the manifest cannot be read, and nothing is copied",
+        });
+        face.complain(name.as_ref(), &error);
+    }
+    if !archive.damaged().is_empty() {
+        return Err(Reported);
+    }
+    if let (false, Some(algorithm)) = (settings.has_chosen_algorithm, archive.algorithm()) {
+        settings.algorithm = algorithm;
+    }
+    Ok(archive)
+}
+
+/// Reports manifests of the destination that cannot be read.
+pub(crate) fn report_unreadable_manifests(
+    settings: &Settings,
+    face: &Face<'_>,
+    error: io::Error,
+) -> Reported {
+    let error = anyhow!(error).context("cannot read its manifests");
+    face.complain_of_destination(&settings.destination, &error);
+    Reported
+}
+
+/// Begins the manifest and the journal. A run without digests begins them only if the destination
+/// has records, which the run may change, or if the source has manifests: copied without a header
+/// that names them, these would pass for manifests of the destination.
+pub(crate) fn begin_manifest<'a>(
+    settings: &Settings,
+    face: &'a Face<'a>,
+    root: &Root,
+    archive: &Archive,
+    carrying: Carrying<'a>,
+) -> (Option<Update<'a>>, Journaling<'a>) {
+    let copied = match manifests_in_source(root.source()) {
+        Ok(copied) => copied,
+        Err(error) => {
+            finisher::complain_of_manifest(face, error);
+            return (None, Journaling::none(face));
+        }
+    };
+    if !settings.leaves_sums && archive.is_empty() && copied.is_empty() {
+        return (None, Journaling::none(face));
+    }
+    let source = settings.source.as_os_str().as_bytes().to_vec();
+    let mut header = archive.next_header(source, copied);
+    let directory = root.destination();
+    let journaling = Journaling::begin(face, directory, &header);
+    header
+        .journals
+        .extend(journaling.name().map(<[u8]>::to_vec));
+    let manifest = Update::begin(directory, archive, header, settings.manifest_mode, carrying)
+        .map_err(|error| finisher::complain_of_manifest(face, error))
+        .ok();
+    (manifest, journaling)
+}
+
+/// Gives the manifest its name, and removes the journals, which are no longer needed.
+pub(crate) fn finish_manifest(
+    settings: &Settings,
+    face: &Face<'_>,
+    mut archive: Archive,
+    mut manifest: Update<'_>,
+    journaling: &Journaling<'_>,
+    interrupt: &Interrupt,
+) -> Option<Vec<Name>> {
+    if interrupt.is_requested() {
+        for path in manifest.skip_accepted() {
+            let error = anyhow!(Interrupted).context("cannot accept it");
+            face.complain(Path::new(OsStr::from_bytes(&path)), &error);
+        }
+    }
+    let failures = manifest
+        .complete()
+        .map_err(|error| finisher::complain_of_manifest(face, error))
+        .ok()?;
+    for (path, error) in failures {
+        face.complain(Path::new(OsStr::from_bytes(&path)), &error);
+    }
+    let is_wanted = if settings.leaves_sums {
+        // An empty tree has an empty manifest.
+        manifest.has_lines()
+            || archive.is_empty()
+            || manifest.has_changed()
+            || archive.has_journals()
+    } else {
+        manifest.has_changed() || archive.has_journals() || manifest.tells_copied(&archive)
+    };
+    let root = manifest.root();
+    let accepted = manifest.take_accepted();
+    if !is_wanted {
+        journaling.remove();
+        archive.remove_stale_journals(root);
+        return None;
+    }
+    let manifests = manifest
+        .finish()
+        .map_err(|error| finisher::complain_of_manifest(face, error))
+        .ok()?;
+    match remove_maps(root, &archive, accepted) {
+        Ok(kept) => {
+            for Failure { path, error } in kept {
+                face.complain(Path::new(OsStr::from_bytes(&path)), &error);
+            }
+        }
+        Err(error) => finisher::complain_of_manifest(face, error),
+    }
+    journaling.remove();
+    archive.remove_journals(root);
+    for manifest in &manifests {
+        face.report_exclusivity(manifest.exclusivity);
+    }
+    let names = manifests.into_iter().map(|manifest| manifest.name);
+    Some(names.collect())
+}

@@ -1,0 +1,226 @@
+//! The source tree, walked in order, and its directories in the destination.
+//!
+//! A [`Root`] is the pair of trees. Its [`Walk`] makes the directories, and returns all other [entries](Entry) in the bytewise order of
+//! their paths. They may be copied in any order and on any thread. After the last [`Entry::done`] of a [`Directory`], its copy gets its
+//! attributes, and does not change any more.
+//!
+//! Each level of the walk takes two descriptors, and so does each directory with pending entries. Where descriptors are few,
+//! [levels above](Options::most_open) are closed, and so are directories of entries that [wait](Waiting). They are opened again when
+//! their turn comes, if they are the same directories.
+//!
+//! - `walk`: the iterator over the source; `names`: the names in one directory; `options` and `exclude`: what is walked.
+//! - `directory` and `entry`: a directory and another entry, in both trees; `destination`: directories made in the destination.
+//! - `trail`: the path of a directory; `reopening`: directories opened again by it.
+//! - `map_names` and `rivals`: names in a directory that need a closer look.
+//! - `scan`: all entries of one tree, without a destination.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::folded_names::FoldedNames;
+use super::write::atomic_file::temp_name::Leftovers;
+use crate::sys;
+use directory::Source;
+
+pub use super::folded_names::OtherName;
+pub use directory::{Directory, Opened};
+pub use entry::{Entry, Waiting, WhileWaiting};
+pub use exclude::{Exclude, PatternError};
+pub use options::{DirectoryAttributes, GivenTo, Options};
+pub(crate) use rivals::RivalName;
+pub use walk_error::{Cause, Trouble};
+pub use walker::Walk;
+
+pub mod containment;
+
+pub(crate) mod listing;
+pub(crate) mod name_set;
+pub(crate) mod prescan;
+pub(crate) mod spelling;
+
+mod destination;
+mod directory;
+mod entry;
+mod exclude;
+mod map_names;
+mod names;
+mod options;
+mod path_node;
+pub(crate) mod reopening;
+mod rivals;
+pub(crate) mod scan;
+mod walk_error;
+mod walker;
+
+/// How the directories of both trees are opened: no link is followed.
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+
+/// The source and the destination, both open.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::dircopy::walk::{Options, Root};
+///
+/// let scratch = tempfile::tempdir()?;
+/// let source = scratch.path().join("source");
+/// std::fs::create_dir_all(source.join("a"))?;
+/// std::fs::write(source.join("a/b"), "")?;
+/// std::fs::write(source.join("a.txt"), "")?;
+///
+/// let root = Root::open(&source, &scratch.path().join("destination"))?;
+/// let mut paths = Vec::new();
+/// for entry in root.walk(Options::new(), |trouble| panic!("{trouble}")) {
+///     paths.push(entry.path());
+///     entry.done()?;
+/// }
+/// root.done()?;
+/// assert_eq!(paths, ["a.txt", "a/b"].map(std::path::PathBuf::from));
+/// assert!(scratch.path().join("destination/a").is_dir());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Root {
+    directory: Arc<Directory>,
+    opened: Arc<Opened>,
+    /// The names in the destination that killed runs may have left. The walk removes them.
+    leftovers: Leftovers,
+}
+
+impl Root {
+    /// Opens the source and the destination, which is created, with all directories above it, if it does not exist.
+    ///
+    /// Both paths may be symbolic links. The soft limit of descriptors is raised to the hard limit.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`containment::check`], `open(2)` and `mkdir(2)`; `ENOTDIR`, if the source is not a directory.
+    pub fn open(source: &Path, destination: &Path) -> Result<Self, Trouble> {
+        Self::open_with(source, destination, DirectoryAttributes::default())
+    }
+
+    /// The same, with a choice of attributes for the directories of the destination.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    pub fn open_with(
+        source: &Path,
+        destination: &Path,
+        attributes: DirectoryAttributes,
+    ) -> Result<Self, Trouble> {
+        sys::allow_descriptors();
+        let followed = DIRECTORY - OFlags::NOFOLLOW;
+        let opened = rustix::fs::open(source, followed, Mode::empty())
+            .map_err(|errno| Trouble::new(source, Cause::Open(errno.into())))?;
+        let stat = rustix::fs::fstat(&opened)
+            .map_err(|errno| Trouble::new(source, Cause::Look(errno.into())))?;
+        let refused = |error| Trouble::new(destination, Cause::Destination(error));
+        containment::check(&stat, destination).map_err(refused)?;
+        let mut made = destination::make_root(destination).map_err(refused)?;
+        // Another process may have moved or replaced the destination since the first check.
+        if let Err(error) = containment::check_open(&stat, made.directory.as_fd()) {
+            // The caller reports the more important error.
+            let _ = made.restore_mode();
+            return Err(refused(error));
+        }
+        let leftovers = std::mem::take(&mut made.leftovers);
+        let source = Source {
+            directory: opened,
+            stat,
+        };
+        let (directory, opened) =
+            Directory::root(source, made, attributes).map_err(|errno| refused(errno.into()))?;
+        let directory = Arc::new(directory);
+        Ok(Self {
+            directory,
+            opened,
+            leftovers,
+        })
+    }
+
+    /// Walks the tree. The walk reports errors and continues after them.
+    ///
+    /// Two walks at the same time would read the same descriptor.
+    pub fn walk<R: FnMut(Trouble)>(&self, options: Options, report: R) -> Walk<'static, R> {
+        let destination = self.opened.destination().as_fd();
+        self.leftovers.remove(destination, |_| false);
+        Walk::new(&self.directory, &self.opened, options, report, None)
+    }
+
+    /// The same, but directories that have another name in the destination are reported and not entered, and recorded files stay,
+    /// whatever their names are.
+    pub(crate) fn walk_apart<'a, R: FnMut(Trouble)>(
+        &self,
+        options: Options,
+        names: &'a FoldedNames<'a>,
+        report: R,
+    ) -> Walk<'a, R> {
+        let destination = self.opened.destination().as_fd();
+        let keeps = |name: &CStr| names.has_record(&self.directory.path_of(name));
+        self.leftovers.remove(destination, keeps);
+        Walk::new(&self.directory, &self.opened, options, report, Some(names))
+    }
+
+    /// The root's own directory.
+    #[must_use]
+    pub fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+
+    /// The root of the source.
+    #[must_use]
+    pub fn source(&self) -> BorrowedFd<'_> {
+        self.opened.source()
+    }
+
+    /// The root of the destination.
+    #[must_use]
+    pub fn destination(&self) -> &Arc<OwnedFd> {
+        self.opened.destination()
+    }
+
+    /// Opens a directory of the destination by its path from the root.
+    ///
+    /// # Errors
+    ///
+    /// Those of `open(2)`; `ENOTDIR`, if the path leads through a symbolic link; `EINVAL`, if it has other components than names.
+    pub fn open_destination(&self, path: &Path) -> io::Result<OwnedFd> {
+        let mut directory = reopen(self.destination().as_fd(), c".")?;
+        for component in path.components() {
+            let Component::Normal(name) = component else {
+                return Err(Errno::INVAL.into());
+            };
+            let name = CString::new(name.as_bytes())?;
+            directory = reopen(directory.as_fd(), &name)?;
+        }
+        Ok(directory)
+    }
+
+    /// Ends the work on the root of the destination. The root gets its attributes when the walk is over and all entries are done.
+    ///
+    /// # Errors
+    ///
+    /// The attribute that could not be kept.
+    pub fn done(self) -> Result<(), Trouble> {
+        self.directory.release(&self.opened)
+    }
+}
+
+/// Opens a directory in another.
+fn reopen(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! Refuses to copy a tree into itself.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path};
+
+use rustix::fs::{Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+/// The identity of a file: device and inode number.
+pub(crate) type Identity = (u64, u64);
+
+/// The relation between source and destination that makes a copy impossible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Contained {
+    /// They are one directory.
+    #[error("the destination is the source")]
+    Same,
+    /// The copy would become part of the source.
+    #[error("the destination is inside the source")]
+    Beneath,
+}
+
+/// Refuses a destination that is the source or lies beneath it, also through links and mounts. The destination need not exist: its
+/// nearest existing ancestor is examined.
+///
+/// The function climbs from the destination to the root of the file system, and compares the identity of each directory with that of
+/// the source. It does not recognise a bind mount of a directory beneath the source: for that case the
+/// [walk](super::Walk) does not enter the destination when it meets it.
+///
+/// # Errors
+///
+/// [`Contained`], in an error of the kind `InvalidInput`; `ENOENT` for a destination with `..` after a name that does not exist; and
+/// those of `open(2)`, except `EACCES` on the way up.
+pub fn check(source: &Stat, destination: &Path) -> io::Result<()> {
+    let (nearest, contained) = nearest(destination)?;
+    climb(identity(source), nearest.as_fd(), contained)
+}
+
+/// The same for an open destination.
+pub(crate) fn check_open(source: &Stat, destination: BorrowedFd<'_>) -> io::Result<()> {
+    climb(identity(source), destination, Contained::Same)
+}
+
+/// Looks for the source from a directory upwards. The error is `contained` if the directory itself is the source.
+fn climb(source: Identity, from: BorrowedFd<'_>, contained: Contained) -> io::Result<()> {
+    let mut here = identity(&rustix::fs::fstat(from)?);
+    if here == source {
+        return Err(refused(contained));
+    }
+    let mut at = None;
+    loop {
+        let below = at.as_ref().map_or(from, OwnedFd::as_fd);
+        let parent = match rustix::fs::openat(below, c"..", UP, Mode::empty()) {
+            Ok(parent) => parent,
+            // Without search permission here, the process has reached the destination by another path.
+            Err(Errno::ACCESS) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
+        };
+        let above = identity(&rustix::fs::fstat(&parent)?);
+        if above == source {
+            return Err(refused(Contained::Beneath));
+        }
+        // Only the root is its own parent.
+        if above == here {
+            return Ok(());
+        }
+        here = above;
+        at = Some(parent);
+    }
+}
+
+/// The identity of the file that a status describes.
+// The types of the fields depend on the architecture.
+#[allow(clippy::useless_conversion, reason = "not on every processor")]
+pub(crate) fn identity(stat: &Stat) -> Identity {
+    (stat.st_dev.into(), stat.st_ino.into())
+}
+
+/// The flags to open directories that are only passed through.
+const UP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// Opens the destination or its nearest existing ancestor. Returns with it the error if that is the source.
+fn nearest(destination: &Path) -> io::Result<(OwnedFd, Contained)> {
+    let mut path = destination;
+    let mut contained = Contained::Same;
+    loop {
+        let is_here = path.as_os_str().is_empty();
+        let named = if is_here { Path::new(".") } else { path };
+        match rustix::fs::open(named, UP, Mode::empty()) {
+            Ok(directory) => return Ok((directory, contained)),
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        // `..` after a name that does not exist leads to no known directory.
+        path = match (path.components().next_back(), path.parent()) {
+            (Some(Component::Normal(_)), Some(parent)) => parent,
+            _ => return Err(Errno::NOENT.into()),
+        };
+        contained = Contained::Beneath;
+    }
+}
+
+fn refused(contained: Contained) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, contained)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,13 @@
+//! Creates files, and sets their metadata.
+//!
+//! - [`atomic_file`]: files under construction, which get their names once they are complete.
+//! - [`metadata`]: owners, modes, extended attributes, access lists and times.
+//! - `temporary_file`: files that never get a name.
+//! - `file_system` and `limitation`: features that a file system lacks.
+
+pub mod atomic_file;
+pub mod metadata;
+
+pub(crate) mod file_system;
+pub(crate) mod limitation;
+pub(crate) mod temporary_file;

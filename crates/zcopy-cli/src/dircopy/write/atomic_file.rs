@@ -1,0 +1,307 @@
+//! Gives files their names in the destination when they are complete, and not before.
+//!
+//! However the process ends, a name stands for the complete old file or the complete new one.
+//!
+//! - `hidden`: names of files under construction.
+//! - `others`: symbolic links, special files and hard links.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
+
+use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::metadata::through_proc;
+use crate::sys;
+
+pub(crate) use special::follows_links;
+pub use special::{
+    LinkSource, Linked, Placed, SpecialFile, place_link, place_other, place_proven_link,
+};
+
+pub(crate) mod temp_name;
+
+mod special;
+
+/// Whether a file that has the name already is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replace {
+    /// The file is replaced, unless it is a directory. A symbolic link is replaced itself.
+    Yes,
+    /// The file stays, and the new one does not get the name.
+    No,
+}
+
+impl Replace {
+    /// Replaces a file that was found, and no file that was created since. That may be the copy of another name, which this file
+    /// system does not tell from this one.
+    pub(crate) fn what_is_there(is_there: bool) -> Self {
+        if is_there { Self::Yes } else { Self::No }
+    }
+}
+
+/// The guarantee that a name was free when it was given with [`Replace::No`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Exclusivity {
+    /// The kernel found the name free and gave it in one step.
+    Atomic,
+    /// The name was found free before it was given. A file that another process put there in between has been replaced.
+    Checked,
+}
+
+/// Whether a file survives a loss of power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// The kernel writes it back later.
+    Cached,
+    /// The file and its name are on the disk when the call returns.
+    Synced,
+}
+
+/// A regular file under construction in a directory.
+///
+/// It has no name until it is [committed](Self::commit), if the file system supports that. Otherwise it has a hidden name,
+/// `.zc-dircopy-XXXXXXXX`, which is removed on drop. If the process is killed, the next run that lists the directory removes it.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::{Read as _, Write as _};
+/// use zcopy_cli::dircopy::write::atomic_file::{Durability, Place, Replace};
+///
+/// let scratch = tempfile::tempdir()?;
+/// let directory = std::fs::File::open(scratch.path())?;
+/// let place = Place::new(&directory)?;
+/// place.file().write_all(b"whole")?;
+/// assert!(!scratch.path().join("name").exists());
+/// place.commit(c"name", Replace::Yes, Durability::Cached)?;
+/// assert_eq!(std::fs::read(scratch.path().join("name"))?, b"whole");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Place<D: AsFd> {
+    /// Dropped first: libfuse may keep a hidden name for good if it is removed right after the last close.
+    spot: Spot<D>,
+    file: File,
+}
+
+impl<D: AsFd> Place<D> {
+    /// Creates an empty file with mode 0600, which is open for reading too.
+    ///
+    /// # Errors
+    ///
+    /// Those of `open(2)`.
+    pub fn new(directory: D) -> io::Result<Self> {
+        Self::with_mode(directory, PRIVATE)
+    }
+
+    /// Creates an empty file with this mode, less the umask. If it has a hidden name, its mode is 0600.
+    ///
+    /// # Errors
+    ///
+    /// Those of `open(2)`.
+    pub fn with_mode(directory: D, mode: Mode) -> io::Result<Self> {
+        match nameless(directory.as_fd(), mode)? {
+            Some(file) => Ok(Self {
+                file,
+                spot: Spot {
+                    directory,
+                    hidden: None,
+                },
+            }),
+            None => Self::with_a_hidden_name(directory),
+        }
+    }
+
+    /// Creates the file on a file system without nameless files.
+    fn with_a_hidden_name(directory: D) -> io::Result<Self> {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        loop {
+            let make = |name: &CStr| rustix::fs::openat(&directory, name, flags, PRIVATE);
+            let (file, name) = temp_name::make(make)?;
+            // Between the two calls another run may have taken it for the file of a killed run, and removed it.
+            if lock(&file) && rustix::fs::fstat(&file)?.st_nlink > 0 {
+                let hidden = Some(name);
+                return Ok(Self {
+                    file: file.into(),
+                    spot: Spot { directory, hidden },
+                });
+            }
+            temp_name::remove(directory.as_fd(), &name);
+        }
+    }
+
+    /// The open file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Whether the file has no hidden name either.
+    pub(crate) fn is_nameless(&self) -> bool {
+        self.spot.hidden.is_none()
+    }
+
+    /// Reports errors of earlier writes that the kernel returns only from `close(2)`, as network file systems do.
+    ///
+    /// # Errors
+    ///
+    /// Those of `close(2)` of a second descriptor of the file.
+    pub fn settle(&self) -> io::Result<()> {
+        sys::close_file(rustix::io::fcntl_dupfd_cloexec(&self.file, 3)?)
+    }
+
+    /// Gives the file its name, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// `EEXIST`, if another file has the name and must not be replaced; `EISDIR`, if that is a directory; those of `fsync(2)`,
+    /// `linkat(2)` and `renameat(2)`. After an error the name is unchanged, unless only the directory could not be synced.
+    pub fn commit(
+        mut self,
+        name: &CStr,
+        replace: Replace,
+        durability: Durability,
+    ) -> io::Result<File> {
+        let _ = self.try_commit(name, replace, durability)?;
+        Ok(self.into_file())
+    }
+
+    /// The file. If it has no name, closing it removes it.
+    #[must_use]
+    pub fn into_file(self) -> File {
+        self.file
+    }
+
+    /// Gives the file its name. After an error another name can be tried.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`commit`](Self::commit).
+    pub fn try_commit(
+        &mut self,
+        name: &CStr,
+        replace: Replace,
+        durability: Durability,
+    ) -> io::Result<Exclusivity> {
+        if durability == Durability::Synced {
+            rustix::fs::fsync(&self.file)?;
+        }
+        let directory = self.spot.directory.as_fd();
+        let exclusivity = if let Some(hidden) = &self.spot.hidden {
+            let exclusivity = temp_name::rename(directory, hidden, name, replace)?;
+            self.spot.hidden = None;
+            exclusivity
+        } else {
+            self.link(name, replace)?;
+            Exclusivity::Atomic
+        };
+        sync(self.spot.directory.as_fd(), durability)?;
+        Ok(exclusivity)
+    }
+
+    /// Gives a name to a nameless file.
+    fn link(&self, name: &CStr, replace: Replace) -> Result<(), Errno> {
+        let directory = self.spot.directory.as_fd();
+        let link = |name: &CStr| link_nameless(self.file.as_fd(), directory, name);
+        match link(name) {
+            Err(Errno::EXIST) if replace == Replace::Yes => {}
+            result => return result,
+        }
+        // No call links over an existing name. No other run can have locked the nameless file.
+        lock(&self.file);
+        temp_name::put(directory, name, replace, link).map(|_| ())
+    }
+}
+
+impl<D: AsFd> AsFd for Place<D> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// The mode of a file under construction.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// The directory of a file under construction, and the file's hidden name, if it needs one.
+#[derive(Debug)]
+struct Spot<D: AsFd> {
+    directory: D,
+    hidden: Option<CString>,
+}
+
+impl<D: AsFd> Drop for Spot<D> {
+    fn drop(&mut self) {
+        if let Some(hidden) = &self.hidden {
+            temp_name::remove(self.directory.as_fd(), hidden);
+        }
+    }
+}
+
+/// Syncs the names in a directory if they must survive a loss of power.
+fn sync(directory: BorrowedFd<'_>, durability: Durability) -> Result<(), Errno> {
+    match durability {
+        Durability::Cached => Ok(()),
+        Durability::Synced => rustix::fs::fsync(directory),
+    }
+}
+
+/// Locks a file, so that no other run takes it for the file of a killed run. False if another run has locked it to remove it.
+///
+/// Without locks the result is true: other runs cannot lock the file either, and do not remove it.
+fn lock(file: impl AsFd) -> bool {
+    let locked = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
+    locked != Err(Errno::WOULDBLOCK)
+}
+
+/// Creates a nameless file. `None` if the file system has none, or if it could not be named later.
+///
+/// # Errors
+///
+/// Those of `open(2)`, except
+/// - `EOPNOTSUPP`, `EINVAL`, `ENOSYS`: the file system does not know `O_TMPFILE`;
+/// - `EISDIR`: the kernel, or a lower layer of the file system, does not know it.
+fn nameless(directory: BorrowedFd<'_>, mode: Mode) -> Result<Option<File>, Errno> {
+    if !can_be_named() {
+        return Ok(None);
+    }
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    match rustix::fs::openat(directory, c".", flags, mode) {
+        Ok(file) => Ok(Some(file.into())),
+        Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS | Errno::ISDIR) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Whether a nameless file can be named. Without `/proc` only `CAP_DAC_READ_SEARCH` allows that.
+fn can_be_named() -> bool {
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(|| {
+        let proc = rustix::fs::accessat(CWD, c"/proc/self/fd", Access::EXISTS, AtFlags::empty());
+        proc.is_ok()
+    })
+}
+
+/// Gives a name to a nameless file.
+///
+/// # Kernel notes
+///
+/// `AT_EMPTY_PATH` needs `CAP_DAC_READ_SEARCH` or Linux 6.10, and fails with `ENOENT` otherwise. Then the path through `/proc` works.
+fn link_nameless(
+    file: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+) -> Result<(), Errno> {
+    match rustix::fs::linkat(file, c"", directory, name, AtFlags::EMPTY_PATH) {
+        Err(Errno::NOENT | Errno::INVAL) => {}
+        linked => return linked,
+    }
+    let path = through_proc(file);
+    rustix::fs::linkat(CWD, path, directory, name, AtFlags::SYMLINK_FOLLOW)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,30 @@
+//! A temporary file without a name.
+
+use std::fs::File;
+use std::io;
+
+use rustix::fs::MemfdFlags;
+
+use crate::exit;
+
+/// Makes an empty file in the directory for temporary files, or in memory if that fails.
+///
+/// # Errors
+///
+/// Both fail.
+pub(crate) fn temporary_file() -> io::Result<File> {
+    let in_memory = |_| {
+        let flags = MemfdFlags::CLOEXEC;
+        rustix::fs::memfd_create(c"zc-dircopy", flags).map(File::from)
+    };
+    Ok(tempfile::tempfile().or_else(in_memory)?)
+}
+
+/// Names the temporary file in the error of a write to it.
+pub(crate) fn unwritten(error: &io::Error) -> io::Error {
+    let message = exit::worded(error);
+    io::Error::new(
+        error.kind(),
+        format!("cannot write a temporary file: {message}"),
+    )
+}
