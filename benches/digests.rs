@@ -18,7 +18,7 @@ use criterion::{
     BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
 };
 use sha2::Digest as _;
-use zcopy_cli::digest::{Algorithm, Digest, Lanes, Way, digest_each};
+use zcopy_cli::digest::{Algorithm, Backend, Digest, MultiStream, digest_each};
 
 const MIB: usize = 1 << 20;
 
@@ -64,11 +64,11 @@ fn by_each(group: &mut BenchmarkGroup<'_, WallTime>, name: &str, files: &[Vec<u8
         });
     });
     let expected: Vec<_> = expected.into_iter().map(Digest::from_bytes).collect();
-    for way in Way::all() {
+    for backend in Backend::all() {
         let mut found = expected.clone();
-        group.bench_function(BenchmarkId::new(name, way), |bencher| {
+        group.bench_function(BenchmarkId::new(name, backend), |bencher| {
             bencher.iter(|| {
-                digest_each(Algorithm::Sha256, way, &files, &mut found);
+                digest_each(Algorithm::Sha256, backend, &files, &mut found);
                 assert_eq!(found, expected);
             });
         });
@@ -101,9 +101,9 @@ fn chunks(criterion: &mut Criterion) {
             .iter()
             .map(|file| sha2::Sha256::digest(file).into())
             .collect();
-        for way in [Way::one_by_one(), Way::in_lanes()] {
-            let mut lanes = Lanes::by(Algorithm::Sha256, way);
-            group.bench_function(BenchmarkId::new(&name, way), |bencher| {
+        for backend in [Backend::sequential(), Backend::in_lanes()] {
+            let mut lanes = MultiStream::by(Algorithm::Sha256, backend);
+            group.bench_function(BenchmarkId::new(&name, backend), |bencher| {
                 bencher.iter(|| {
                     let open: Vec<_> = files.iter().map(|_| lanes.open()).collect();
                     for at in (0..size).step_by(CHUNK) {

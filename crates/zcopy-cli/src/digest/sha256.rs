@@ -1,15 +1,16 @@
-//! SHA-256 from a state on, of several streams at once.
+//! The compression function of SHA-256, for several streams at the same time (FIPS 180-4).
 //!
-//! - [`together`]: keeps the lanes busy.
-//! - [`lanes`]: a block of each of several streams at a time.
-//! - [`single`]: a block of one stream at a time.
-//! - [`words`]: the words of several blocks, transposed and scheduled.
+//! - [`scheduler`]: assigns streams to lanes.
+//! - [`lanes`]: compresses a block of each of several streams.
+//! - [`single`]: compresses the blocks of one stream.
+//! - [`message_schedule`]: computes the message schedules of several blocks.
 
 use fearless_simd::Level;
 
 use super::Digest;
 
-/// Repeats what is done in each of 16 rounds. A loop would stay one, of which each turn moves the whole state on by a register.
+/// Unrolls 16 rounds. The compiler does not unroll a loop, and would move the whole state by a
+/// register in each iteration.
 macro_rules! sixteen_times {
     ($at:ident => $body:expr) => {
         sixteen_times!($at => $body; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
@@ -22,19 +23,19 @@ macro_rules! sixteen_times {
     };
 }
 
-pub(super) mod together;
+pub(super) mod scheduler;
 
 mod lanes;
+mod message_schedule;
 mod single;
-mod words;
 
-/// What is hashed in one go.
+/// The unit that the compression function takes.
 pub(super) type Block = [u8; 64];
 
 /// The chaining value.
 pub(super) type State = [u32; 8];
 
-/// The most lanes that any registers have.
+/// The number of lanes of the widest registers.
 pub(super) const MOST_LANES: usize = 16;
 
 /// The state before the first block (FIPS 180-4, 5.3.3).
@@ -56,12 +57,12 @@ const ROUNDS: [u32; 64] = [
     0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
 ];
 
-/// How many lanes these registers have for 32 bits.
+/// The number of 32-bit lanes of these registers.
 pub(super) fn width(level: Level) -> usize {
-    fearless_simd::dispatch!(level, simd => words::width(simd))
+    fearless_simd::dispatch!(level, simd => message_schedule::width(simd))
 }
 
-/// The digest that a state is after the last block.
+/// The digest of a stream, given the state after its last block.
 pub(super) fn digest(state: &State) -> Digest {
     let mut bytes = [0; Digest::BYTES];
     for (bytes, word) in bytes.chunks_exact_mut(4).zip(state) {
@@ -70,14 +71,14 @@ pub(super) fn digest(state: &State) -> Digest {
     Digest::from_bytes(bytes)
 }
 
-/// The last blocks of a stream of `n_bytes`: what is left of it, which is less than a block, and the padding. One or two
-/// count, as the second value says.
+/// The last blocks of a stream of `n_bytes`: `rest`, which is less than a block, and the padding. The
+/// second value is their number, one or two.
 pub(super) fn padded(rest: &[u8], n_bytes: u64) -> ([Block; 2], usize) {
     let mut blocks = [[0; 64]; 2];
     let bytes = blocks.as_flattened_mut();
     bytes[..rest.len()].copy_from_slice(rest);
     bytes[rest.len()] = 0x80;
-    // The mark and the length, of 8 bytes, have to fit behind the rest.
+    // The bit behind the message and its length, 8 bytes, have to fit behind the rest.
     let n_blocks = if rest.len() < 64 - 8 { 1 } else { 2 };
     blocks[n_blocks - 1][64 - 8..].copy_from_slice(&(n_bytes << 3).to_be_bytes());
     (blocks, n_blocks)

@@ -1,4 +1,4 @@
-use super::{Digest, NotADigest};
+use super::{Digest, ParseDigestError};
 
 #[test]
 fn a_digest_is_read_as_it_is_shown_in_either_case() {
@@ -26,6 +26,6 @@ fn what_is_not_64_hexadecimal_digits_is_no_digest() {
         digits.replace("ef", " 1"),
         digits.replace("ef", "é"),
     ] {
-        assert_eq!(not.parse::<Digest>(), Err(NotADigest), "{not:?}");
+        assert_eq!(not.parse::<Digest>(), Err(ParseDigestError), "{not:?}");
     }
 }

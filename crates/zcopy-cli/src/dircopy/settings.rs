@@ -19,7 +19,7 @@ use super::schedule::batches;
 use super::walk::{self, DirectoryAttributes, Exclude, GivenTo};
 use super::write::atomic_file::Durability;
 use super::write::metadata::{Permissions, Preserve};
-use crate::digest::{Algorithm, Way};
+use crate::digest::{Algorithm, Backend};
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::quote::argument;
 
@@ -70,7 +70,7 @@ pub(crate) struct Settings {
     /// The blocks of a file that may wait to be hashed.
     pub(crate) queue: Queue,
     /// The implementation of the digests.
-    pub(crate) way: Way,
+    pub(crate) backend: Backend,
     pub(crate) explains: bool,
     /// Files of the destination that are recorded as they are.
     pub(crate) accepted: BTreeSet<Vec<u8>>,
@@ -149,7 +149,7 @@ impl Settings {
             exclude,
             n_jobs: args.jobs.map(NonZeroUsize::get),
             n_cores,
-            way: args.lanes.way(),
+            backend: args.lanes.backend(),
             queue: Queue {
                 size: args.queue_size.map_or(QUEUE_SIZE, NonZeroUsize::get),
                 block_size: args.block_size.map_or(BLOCK_SIZE, NonZeroUsize::get),
@@ -163,7 +163,7 @@ impl Settings {
 
     /// The number of files that a thread hashes together, at least 1.
     pub(crate) fn lanes(&self) -> usize {
-        pool::lanes(self.algorithm, self.way)
+        pool::lanes(self.algorithm, self.backend)
     }
 
     /// The size up to which files are copied in batches. Longer files fill the lanes, if there are any.

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use sha2::Digest as _;
 
 use super::{digest_each, digests};
-use crate::digest::{Algorithm, Digest, Way};
+use crate::digest::{Algorithm, Backend, Digest};
 
 /// Bytes that differ from place to place and from seed to seed.
 fn bytes(len: usize, seed: u64) -> Vec<u8> {
@@ -25,10 +25,10 @@ fn oracle(bytes: &[u8]) -> Digest {
 fn agreed(inputs: &[Vec<u8>]) {
     let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
     let expected: Vec<_> = inputs.iter().map(|input| oracle(input)).collect();
-    for way in Way::all() {
+    for backend in Backend::all() {
         let mut found = vec![Digest::from_bytes([0xFF; 32]); inputs.len()];
-        digest_each(Algorithm::Sha256, way, &inputs, &mut found);
-        assert_eq!(found, expected, "{way}");
+        digest_each(Algorithm::Sha256, backend, &inputs, &mut found);
+        assert_eq!(found, expected, "{backend}");
     }
 }
 
@@ -48,13 +48,13 @@ fn known_answers_come_out_every_way_in_every_lane() {
             "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1",
         ),
     ];
-    for way in Way::all() {
+    for backend in Backend::all() {
         for (input, expected) in known {
             for n in [1, 2, 3, 7, 8, 9, 16, 17] {
                 let mut found = vec![Digest::from_bytes([0; 32]); n];
-                digest_each(Algorithm::Sha256, way, &vec![input; n], &mut found);
+                digest_each(Algorithm::Sha256, backend, &vec![input; n], &mut found);
                 for digest in found {
-                    assert_eq!(digest.to_string(), expected, "{way}, {n} at once");
+                    assert_eq!(digest.to_string(), expected, "{backend}, {n} at once");
                 }
             }
         }
@@ -64,19 +64,19 @@ fn known_answers_come_out_every_way_in_every_lane() {
 #[test]
 fn a_million_times_a_comes_out_every_way_in_every_lane() {
     let input = vec![b'a'; 1_000_000];
-    for way in Way::all() {
-        let mut found = vec![Digest::from_bytes([0; 32]); way.lanes()];
+    for backend in Backend::all() {
+        let mut found = vec![Digest::from_bytes([0; 32]); backend.lanes()];
         digest_each(
             Algorithm::Sha256,
-            way,
-            &vec![&input[..]; way.lanes()],
+            backend,
+            &vec![&input[..]; backend.lanes()],
             &mut found,
         );
         for digest in found {
             assert_eq!(
                 digest.to_string(),
                 "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0",
-                "{way}"
+                "{backend}"
             );
         }
     }
@@ -141,7 +141,7 @@ fn blake3_is_its_crates() {
 #[test]
 #[should_panic(expected = "a place for every digest")]
 fn a_place_too_few_is_not_passed_over() {
-    digest_each(Algorithm::Sha256, Way::best(), &[b"abc"], &mut []);
+    digest_each(Algorithm::Sha256, Backend::best(), &[b"abc"], &mut []);
 }
 
 proptest! {

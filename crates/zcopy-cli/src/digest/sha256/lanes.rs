@@ -1,4 +1,4 @@
-//! A block of each of several streams at a time.
+//! Compresses a block of each of several streams at the same time.
 
 #![allow(
     clippy::inline_always,
@@ -8,14 +8,14 @@
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
 
-use super::words::{load, next, rotated};
+use super::message_schedule::{load, next, rotated};
 use super::{Block, ROUNDS, State};
 
-/// Hashes as many blocks of every stream as the stream with the fewest has. There are as many as lanes.
+/// Hashes the same number of blocks of each stream: as many as the stream with the fewest has.
 ///
 /// # Panics
 ///
-/// If there are more or fewer.
+/// If the number of streams is not the number of lanes.
 pub(super) fn compress(level: Level, states: &mut [State], blocks: &[&[Block]]) {
     dispatch!(level, simd => compress_in(simd, states, blocks));
 }

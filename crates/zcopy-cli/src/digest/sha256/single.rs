@@ -1,6 +1,7 @@
-//! A block of one stream at a time.
+//! Compresses the blocks of one stream.
 //!
-//! The rounds wait for each other, but the words they take do not: those of as many blocks as there are lanes are made together.
+//! Each round needs the result of the one before, but the message schedules of the blocks are
+//! independent: the schedules of several blocks are computed together.
 
 #![allow(
     clippy::inline_always,
@@ -10,10 +11,10 @@
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch};
 
-use super::words::{load, next};
+use super::message_schedule::{load, next};
 use super::{Block, MOST_LANES, ROUNDS, State};
 
-/// Hashes all the blocks.
+/// Hashes all blocks.
 pub(super) fn compress(level: Level, state: &mut State, blocks: &[Block]) {
     dispatch!(level, simd => compress_in(simd, state, blocks));
 }
@@ -21,7 +22,7 @@ pub(super) fn compress(level: Level, state: &mut State, blocks: &[Block]) {
 #[inline(always)]
 fn compress_in<S: Simd>(simd: S, state: &mut State, blocks: &[Block]) {
     for blocks in blocks.chunks(S::u32s::LEN) {
-        // Of lanes that are left over, nobody takes the words.
+        // The words in the remaining lanes are not used.
         let mut words = load(simd, |lane| blocks.get(lane).unwrap_or(&blocks[0]));
         let mut scheduled = [[0; MOST_LANES]; 64];
         for (at, word) in words.iter().enumerate() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use crate::choice::Choice;
-use crate::digest::Way;
+use crate::digest::Backend;
 use crate::dircopy::copy::policy::Policy;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::number::parse_size;
@@ -39,11 +39,11 @@ impl Choice for Lanes {
 
 impl Lanes {
     /// The implementation of digests.
-    pub(crate) fn way(self) -> Way {
+    pub(crate) fn backend(self) -> Backend {
         match self {
-            Self::Auto => Way::best(),
-            Self::Always => Way::in_lanes(),
-            Self::Never => Way::one_by_one(),
+            Self::Auto => Backend::best(),
+            Self::Always => Backend::in_lanes(),
+            Self::Never => Backend::sequential(),
         }
     }
 }

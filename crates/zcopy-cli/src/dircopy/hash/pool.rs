@@ -15,7 +15,7 @@ use std::thread::{self, Scope};
 
 use streams::Streams;
 
-use crate::digest::{Algorithm, Digest, Stream, Way, digest_each};
+use crate::digest::{Algorithm, Backend, Digest, Stream, digest_each};
 
 mod streams;
 
@@ -31,9 +31,9 @@ pub(crate) const SHORT: u64 = 256 << 10;
 const PIECE: usize = 128 << 10;
 
 /// The number of streams that a thread hashes together, at least 1.
-pub(crate) fn lanes(algorithm: Algorithm, way: Way) -> usize {
+pub(crate) fn lanes(algorithm: Algorithm, backend: Backend) -> usize {
     match algorithm {
-        Algorithm::Sha256 => way.lanes(),
+        Algorithm::Sha256 => backend.lanes(),
         Algorithm::Blake3 => 1,
     }
 }
@@ -70,7 +70,7 @@ impl Queue {
 pub(crate) struct Hashers {
     algorithm: Algorithm,
     queue: Queue,
-    way: Way,
+    backend: Backend,
     /// The number of streams that a thread hashes together. If it is 1, no stream waits for others.
     n_lanes: usize,
     /// The number of open streams, in whichever thread they are hashed.
@@ -109,13 +109,13 @@ impl Hashers {
     pub(crate) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         algorithm: Algorithm,
-        way: Way,
+        backend: Backend,
         n_threads: usize,
         queue: Queue,
     ) -> Self {
         let threads = (0..n_threads).map_while(|_| {
             let (inbox, messages) = sync_channel(INBOX);
-            let work = move || Streams::new(algorithm, way).serve(&messages);
+            let work = move || Streams::new(algorithm, backend).serve(&messages);
             // With fewer threads hashing takes longer. Without any, the threads that copy files hash them.
             thread::Builder::new().spawn_scoped(scope, work).ok()?;
             Some(Hasher {
@@ -123,7 +123,7 @@ impl Hashers {
                 n_open: AtomicUsize::new(0),
             })
         });
-        let n_lanes = lanes(algorithm, way);
+        let n_lanes = lanes(algorithm, backend);
         Self {
             algorithm,
             queue: if n_lanes > 1 {
@@ -131,7 +131,7 @@ impl Hashers {
             } else {
                 queue
             },
-            way,
+            backend,
             n_lanes,
             n_streams: AtomicUsize::new(0),
             threads: threads.collect(),
@@ -248,8 +248,10 @@ impl<'h> Tap<'h> {
     /// The digests of several files, hashed together.
     pub(crate) fn digests(&self, kept: &[&[u8]]) -> Vec<Digest> {
         let mut digests = vec![Digest::from_bytes([0; Digest::BYTES]); kept.len()];
-        let Hashers { algorithm, way, .. } = *self.hashers;
-        digest_each(algorithm, way, kept, &mut digests);
+        let Hashers {
+            algorithm, backend, ..
+        } = *self.hashers;
+        digest_each(algorithm, backend, kept, &mut digests);
         digests
     }
 

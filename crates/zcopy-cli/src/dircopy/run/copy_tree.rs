@@ -213,7 +213,7 @@ impl Entries<'_> {
             let hashers = Hashers::start(
                 scope,
                 settings.algorithm,
-                settings.way,
+                settings.backend,
                 settings.n_hashers(),
                 settings.queue,
             );

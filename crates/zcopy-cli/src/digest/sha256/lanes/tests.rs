@@ -2,13 +2,13 @@ use fearless_simd::Level;
 
 use super::super::{Block, INITIAL, width};
 use super::compress;
-use crate::digest::Way;
-use crate::digest::way::Kind;
+use crate::digest::Backend;
+use crate::digest::backend::Kind;
 
 /// The registers of this machine.
 fn levels() -> impl Iterator<Item = Level> {
-    Way::all().filter_map(|way| match way.kind() {
-        Kind::OneByOne => None,
+    Backend::all().filter_map(|backend| match backend.kind() {
+        Kind::Sequential => None,
         Kind::Lanes(level) => Some(level),
     })
 }

@@ -1,15 +1,15 @@
 use super::super::{Block, INITIAL};
 use super::compress;
-use crate::digest::Way;
-use crate::digest::way::Kind;
+use crate::digest::Backend;
+use crate::digest::backend::Kind;
 
 #[test]
 fn any_number_of_blocks_goes_on_from_any_state() {
     let blocks: Vec<Block> = (0..40_usize)
         .map(|at| std::array::from_fn(|byte| (at * 31 + byte * byte) as u8))
         .collect();
-    for way in Way::all() {
-        let Kind::Lanes(level) = way.kind() else {
+    for backend in Backend::all() {
+        let Kind::Lanes(level) = backend.kind() else {
             continue;
         };
         for n in 0..blocks.len() {
@@ -17,7 +17,7 @@ fn any_number_of_blocks_goes_on_from_any_state() {
             let mut expected = found;
             compress(level, &mut found, &blocks[..n]);
             sha2::block_api::compress256(&mut expected, &blocks[..n]);
-            assert_eq!(found, expected, "{way}, {n} blocks");
+            assert_eq!(found, expected, "{backend}, {n} blocks");
         }
     }
 }

@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender};
 
 use super::{Message, Reply, lanes};
-use crate::digest::{Algorithm, Lane, Lanes, Way};
+use crate::digest::{Algorithm, Backend, MultiStream, StreamId};
 
 /// Streams that are hashed together, a block of each at a time.
 ///
 /// A stream that has more blocks than others waits for their next blocks, so that all lanes are busy.
 #[derive(Debug)]
 pub(super) struct Streams {
-    lanes: Lanes,
+    lanes: MultiStream,
     /// The number of streams that fill all lanes.
     most: usize,
     open: Vec<Open>,
@@ -21,7 +21,7 @@ pub(super) struct Streams {
 #[derive(Debug)]
 struct Open {
     id: usize,
-    lane: Lane,
+    lane: StreamId,
     reply: Sender<Reply>,
     /// Blocks that have not been hashed.
     waiting: VecDeque<Vec<u8>>,
@@ -38,10 +38,10 @@ impl Open {
 
 impl Streams {
     /// No streams.
-    pub(super) fn new(algorithm: Algorithm, way: Way) -> Self {
+    pub(super) fn new(algorithm: Algorithm, backend: Backend) -> Self {
         Self {
-            lanes: Lanes::by(algorithm, way),
-            most: lanes(algorithm, way),
+            lanes: MultiStream::by(algorithm, backend),
+            most: lanes(algorithm, backend),
             open: Vec::new(),
         }
     }
@@ -133,7 +133,7 @@ mod tests {
     use crate::digest::{Digest, digests};
 
     /// The replies to these blocks of `n_streams` streams, which begin before and end after all blocks.
-    fn told(way: Way, blocks: &[(usize, Vec<u8>)], n_streams: usize) -> Vec<Reply> {
+    fn told(backend: Backend, blocks: &[(usize, Vec<u8>)], n_streams: usize) -> Vec<Reply> {
         let (inbox, messages) = sync_channel(100);
         let (reply, replies) = channel();
         for id in 0..n_streams {
@@ -146,7 +146,7 @@ mod tests {
             inbox.send(Message::End(id)).unwrap();
         }
         drop((inbox, reply));
-        Streams::new(Algorithm::Sha256, way).serve(&messages);
+        Streams::new(Algorithm::Sha256, backend).serve(&messages);
         replies.iter().collect()
     }
 
@@ -158,9 +158,9 @@ mod tests {
     fn each_block_comes_back_and_each_stream_has_its_digest() {
         let block = |id: usize, at: usize| (id, vec![(7 * id + at) as u8; 100 * id + at]);
         let blocks = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 5), (2, 6)].map(|(id, at)| block(id, at));
-        for way in Way::all() {
+        for backend in Backend::all() {
             let (mut buffers, mut found) = (Vec::new(), Vec::new());
-            for reply in told(way, &blocks, 4) {
+            for reply in told(backend, &blocks, 4) {
                 match reply {
                     Reply::Buffer(buffer) => buffers.push(buffer),
                     Reply::Digest(digest) => found.push(digest),
@@ -169,7 +169,7 @@ mod tests {
             buffers.sort();
             let mut expected: Vec<_> = blocks.iter().map(|(_, block)| block.clone()).collect();
             expected.sort();
-            assert_eq!(buffers, expected, "{way}");
+            assert_eq!(buffers, expected, "{backend}");
             let mut expected: Vec<_> = (0..4)
                 .map(|id| {
                     let of_stream = blocks.iter().filter(|(of, _)| *of == id);
@@ -179,7 +179,7 @@ mod tests {
                 .collect();
             found.sort();
             expected.sort();
-            assert_eq!(found, expected, "{way}");
+            assert_eq!(found, expected, "{backend}");
         }
     }
 
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn streams_are_hashed_in_step() {
         let blocks = [(0, 10), (0, 11), (0, 12), (1, 20)].map(|(id, byte)| (id, vec![byte; 1000]));
-        let order = told(Way::in_lanes(), &blocks, 2)
+        let order = told(Backend::in_lanes(), &blocks, 2)
             .into_iter()
             .map(|reply| match reply {
                 Reply::Buffer(buffer) => buffer[0],
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn nothing_comes_of_a_stream_that_is_given_up() {
-        let mut streams = Streams::new(Algorithm::Sha256, Way::in_lanes());
+        let mut streams = Streams::new(Algorithm::Sha256, Backend::in_lanes());
         let (reply, replies) = channel();
         streams.take(Message::Open(0, reply));
         streams.take(Message::Bytes(0, vec![1; 1000]));

@@ -33,7 +33,7 @@ fn as_many_bytes_may_wait_as_were_asked_for_and_two_blocks_of_any_length() {
 #[test]
 fn a_tap_holds_no_more_than_its_queue_does() {
     thread::scope(|scope| {
-        let hashers = Hashers::start(scope, Algorithm::Blake3, Way::best(), 1, queue(10));
+        let hashers = Hashers::start(scope, Algorithm::Blake3, Backend::best(), 1, queue(10));
         let mut tap = hashers.tap();
         for _ in 0..20 {
             for len in [1 << 20, 100] {
@@ -51,10 +51,10 @@ fn a_tap_holds_no_more_than_its_queue_does() {
 
 #[test]
 fn streams_of_many_taps_get_their_own_digests() {
-    let ways = Way::all().map(|way| (way, Algorithm::Sha256));
-    for (way, algorithm) in ways.chain([(Way::best(), Algorithm::Blake3)]) {
+    let ways = Backend::all().map(|backend| (backend, Algorithm::Sha256));
+    for (backend, algorithm) in ways.chain([(Backend::best(), Algorithm::Blake3)]) {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, algorithm, way, 2, queue(3));
+            let hashers = Hashers::start(scope, algorithm, backend, 2, queue(3));
             let hashers = &hashers;
             thread::scope(|scope| {
                 for worker in 0..5 {
@@ -72,7 +72,7 @@ fn streams_of_many_taps_get_their_own_digests() {
                             assert_eq!(
                                 found,
                                 Some(Contents::Digested(expected)),
-                                "{way} {worker} {len}"
+                                "{backend} {worker} {len}"
                             );
                         }
                     });
@@ -84,9 +84,9 @@ fn streams_of_many_taps_get_their_own_digests() {
 
 #[test]
 fn a_stream_that_is_given_up_leaves_the_next_one_alone() {
-    for way in Way::all() {
+    for backend in Backend::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, Algorithm::Sha256, way, 1, queue(2));
+            let hashers = Hashers::start(scope, Algorithm::Sha256, backend, 1, queue(2));
             let mut tap = hashers.tap();
             for _ in 0..20 {
                 let mut flow = tap.begin(u64::MAX);
@@ -96,7 +96,11 @@ fn a_stream_that_is_given_up_leaves_the_next_one_alone() {
                 let mut flow = tap.begin(u64::MAX);
                 flow.push(b"abc");
                 let expected = digests(Algorithm::Sha256, &[b"abc"])[0];
-                assert_eq!(flow.finish(), Some(Contents::Digested(expected)), "{way}");
+                assert_eq!(
+                    flow.finish(),
+                    Some(Contents::Digested(expected)),
+                    "{backend}"
+                );
             }
         });
     }
@@ -105,7 +109,7 @@ fn a_stream_that_is_given_up_leaves_the_next_one_alone() {
 #[test]
 fn who_is_too_far_ahead_waits() {
     thread::scope(|scope| {
-        let hashers = Hashers::start(scope, Algorithm::Sha256, Way::best(), 1, queue(4));
+        let hashers = Hashers::start(scope, Algorithm::Sha256, Backend::best(), 1, queue(4));
         let mut tap = hashers.tap();
         let mut flow = tap.begin(u64::MAX);
         for _ in 0..1000 {
@@ -119,7 +123,7 @@ fn who_is_too_far_ahead_waits() {
 #[test]
 fn files_are_handed_over_while_a_core_would_be_idle() {
     thread::scope(|scope| {
-        let hashers = Hashers::start(scope, Algorithm::Blake3, Way::best(), 1, queue(4));
+        let hashers = Hashers::start(scope, Algorithm::Blake3, Backend::best(), 1, queue(4));
         let (mut tap, mut other) = (hashers.tap(), hashers.tap());
         assert!(matches!(tap.begin(SHORT).course, Course::Here(_)));
         let lone = tap.begin(SHORT + 1);
@@ -132,9 +136,9 @@ fn files_are_handed_over_while_a_core_would_be_idle() {
 
 #[test]
 fn short_files_are_kept_where_there_are_lanes_and_hashed_at_once_where_there_are_none() {
-    for way in Way::all() {
+    for backend in Backend::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, Algorithm::Sha256, way, 1, queue(4));
+            let hashers = Hashers::start(scope, Algorithm::Sha256, backend, 1, queue(4));
             let mut tap = hashers.tap();
             for len in [0, 1, 5000, SHORT as usize] {
                 let file = bytes(3, len);
@@ -148,7 +152,7 @@ fn short_files_are_kept_where_there_are_lanes_and_hashed_at_once_where_there_are
                     digests(Algorithm::Sha256, &[&file])[0]
                 );
                 let is_kept = contents == Contents::Kept(file);
-                assert_eq!(is_kept, way.lanes() > 1, "{way} {len}");
+                assert_eq!(is_kept, backend.lanes() > 1, "{backend} {len}");
             }
         });
     }
@@ -157,9 +161,9 @@ fn short_files_are_kept_where_there_are_lanes_and_hashed_at_once_where_there_are
 /// A file can be longer than it claimed to be.
 #[test]
 fn no_more_is_kept_than_a_short_file() {
-    for way in Way::all() {
+    for backend in Backend::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, Algorithm::Sha256, way, 1, queue(4));
+            let hashers = Hashers::start(scope, Algorithm::Sha256, backend, 1, queue(4));
             let mut tap = hashers.tap();
             let file = bytes(5, SHORT as usize + 1);
             let mut flow = tap.begin(0);
@@ -167,20 +171,24 @@ fn no_more_is_kept_than_a_short_file() {
                 flow.push(chunk);
             }
             let expected = digests(Algorithm::Sha256, &[&file])[0];
-            assert_eq!(flow.finish(), Some(Contents::Digested(expected)), "{way}");
+            assert_eq!(
+                flow.finish(),
+                Some(Contents::Digested(expected)),
+                "{backend}"
+            );
         });
     }
 }
 
 #[test]
 fn what_was_kept_is_hashed_together() {
-    for way in Way::all() {
+    for backend in Backend::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, Algorithm::Sha256, way, 1, queue(4));
+            let hashers = Hashers::start(scope, Algorithm::Sha256, backend, 1, queue(4));
             let files: Vec<_> = (0..40).map(|at| bytes(at, at * 377)).collect();
             let files: Vec<_> = files.iter().map(Vec::as_slice).collect();
             let expected = digests(Algorithm::Sha256, &files);
-            assert_eq!(hashers.tap().digests(&files), expected, "{way}");
+            assert_eq!(hashers.tap().digests(&files), expected, "{backend}");
         });
     }
 }
@@ -188,10 +196,10 @@ fn what_was_kept_is_hashed_together() {
 /// Full lanes take no longer than half of them, and a thread without streams leaves its core to those who copy.
 #[test]
 fn the_lanes_of_one_thread_are_filled_before_those_of_the_next() {
-    for way in Way::all().filter(|way| way.lanes() > 1) {
+    for backend in Backend::all().filter(|backend| backend.lanes() > 1) {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, Algorithm::Sha256, way, 2, queue(4));
-            let mut taps: Vec<_> = (0..way.lanes() + 2).map(|_| hashers.tap()).collect();
+            let hashers = Hashers::start(scope, Algorithm::Sha256, backend, 2, queue(4));
+            let mut taps: Vec<_> = (0..backend.lanes() + 2).map(|_| hashers.tap()).collect();
             let mut flows: Vec<_> = taps.iter_mut().map(|tap| tap.begin(u64::MAX)).collect();
             let n_open = || {
                 hashers
@@ -201,9 +209,9 @@ fn the_lanes_of_one_thread_are_filled_before_those_of_the_next() {
             };
             let mut found: Vec<_> = n_open().collect();
             found.sort_unstable();
-            assert_eq!(found, [2, way.lanes()], "{way}");
+            assert_eq!(found, [2, backend.lanes()], "{backend}");
             flows.clear();
-            assert_eq!(n_open().sum::<usize>(), 0, "{way}");
+            assert_eq!(n_open().sum::<usize>(), 0, "{backend}");
         });
     }
 }
@@ -211,11 +219,11 @@ fn the_lanes_of_one_thread_are_filled_before_those_of_the_next() {
 /// One that brings nothing does not hold up the others.
 #[test]
 fn a_stream_without_bytes_is_not_waited_for() {
-    for way in Way::all() {
+    for backend in Backend::all() {
         thread::scope(|scope| {
             // Where streams are hashed one by one, each has a thread.
-            let n_threads = if way.lanes() > 1 { 1 } else { 2 };
-            let hashers = Hashers::start(scope, Algorithm::Sha256, way, n_threads, queue(2));
+            let n_threads = if backend.lanes() > 1 { 1 } else { 2 };
+            let hashers = Hashers::start(scope, Algorithm::Sha256, backend, n_threads, queue(2));
             let (mut idle, mut busy) = (hashers.tap(), hashers.tap());
             let idle = idle.begin(u64::MAX);
             let file = bytes(1, 2_000_000);
@@ -225,7 +233,11 @@ fn a_stream_without_bytes_is_not_waited_for() {
                 flow.push(chunk);
             }
             let expected = digests(Algorithm::Sha256, &[&file])[0];
-            assert_eq!(flow.finish(), Some(Contents::Digested(expected)), "{way}");
+            assert_eq!(
+                flow.finish(),
+                Some(Contents::Digested(expected)),
+                "{backend}"
+            );
             drop(idle);
         });
     }
@@ -234,7 +246,7 @@ fn a_stream_without_bytes_is_not_waited_for() {
 /// Long blocks would have others wait for long. As many bytes may wait as were asked for all the same.
 #[test]
 fn long_blocks_are_hashed_in_pieces_where_there_are_lanes() {
-    for way in Way::all() {
+    for backend in Backend::all() {
         thread::scope(|scope| {
             for (size, block_size) in [
                 (10, 1 << 20),
@@ -245,14 +257,17 @@ fn long_blocks_are_hashed_in_pieces_where_there_are_lanes() {
                 (3, 5000),
             ] {
                 let queue = Queue { size, block_size };
-                let hashers = Hashers::start(scope, Algorithm::Sha256, way, 1, queue);
+                let hashers = Hashers::start(scope, Algorithm::Sha256, backend, 1, queue);
                 let Queue {
                     size: n_pieces,
                     block_size: piece,
                 } = hashers.queue;
                 let (held, wanted) = (n_pieces * piece, size * block_size);
-                assert!((wanted..wanted + n_pieces).contains(&held), "{way}: {held}");
-                assert!(piece <= PIECE || way.lanes() == 1, "{way}");
+                assert!(
+                    (wanted..wanted + n_pieces).contains(&held),
+                    "{backend}: {held}"
+                );
+                assert!(piece <= PIECE || backend.lanes() == 1, "{backend}");
                 let file = bytes(1, 3_000_001);
                 let mut tap = hashers.tap();
                 let mut flow = tap.begin(u64::MAX);
@@ -260,7 +275,11 @@ fn long_blocks_are_hashed_in_pieces_where_there_are_lanes() {
                     flow.push(chunk);
                 }
                 let expected = digests(Algorithm::Sha256, &[&file])[0];
-                assert_eq!(flow.finish(), Some(Contents::Digested(expected)), "{way}");
+                assert_eq!(
+                    flow.finish(),
+                    Some(Contents::Digested(expected)),
+                    "{backend}"
+                );
             }
         });
     }

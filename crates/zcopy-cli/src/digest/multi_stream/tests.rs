@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 use sha2::Digest as _;
 
-use super::{Lane, Lanes};
-use crate::digest::{Algorithm, Digest, Stream, Way, digests};
+use super::{MultiStream, StreamId};
+use crate::digest::{Algorithm, Backend, Digest, Stream, digests};
 
 /// What `sha2` makes of it.
 fn oracle(bytes: &[u8]) -> Digest {
@@ -21,19 +21,23 @@ fn bytes(len: usize, seed: u8) -> Vec<u8> {
 fn a_stream_cut_anywhere_is_right_whoever_else_is_there() {
     let input = bytes(400, 7);
     let expected = oracle(&input);
-    for way in Way::all() {
+    for backend in Backend::all() {
         for n_others in [0, 1, 2, 9] {
             for cut in (0..=input.len()).filter(|cut| cut % 64 < 3 || cut % 64 > 61) {
-                let mut lanes = Lanes::by(Algorithm::Sha256, way);
+                let mut lanes = MultiStream::by(Algorithm::Sha256, backend);
                 let others: Vec<_> = (0..n_others).map(|_| lanes.open()).collect();
                 let lane = lanes.open();
                 let all = others.iter().chain([&lane]);
                 lanes.push_together(&all.map(|lane| (lane, &input[..cut])).collect::<Vec<_>>());
                 lanes.push(&lane, &input[cut..]);
                 let found = lanes.finish(lane);
-                assert_eq!(found, expected, "{way}, {n_others} others, {cut}");
+                assert_eq!(found, expected, "{backend}, {n_others} others, {cut}");
                 for other in others {
-                    assert_eq!(lanes.finish(other), oracle(&input[..cut]), "{way}, {cut}");
+                    assert_eq!(
+                        lanes.finish(other),
+                        oracle(&input[..cut]),
+                        "{backend}, {cut}"
+                    );
                 }
             }
         }
@@ -42,8 +46,8 @@ fn a_stream_cut_anywhere_is_right_whoever_else_is_there() {
 
 #[test]
 fn only_parts_of_blocks_wait() {
-    for way in Way::all() {
-        let mut lanes = Lanes::by(Algorithm::Sha256, way);
+    for backend in Backend::all() {
+        let mut lanes = MultiStream::by(Algorithm::Sha256, backend);
         let inputs: Vec<_> = (0..4).map(|seed| bytes(10_077, seed)).collect();
         let open: Vec<_> = inputs.iter().map(|_| lanes.open()).collect();
         for at in (0..10_077).step_by(1001) {
@@ -51,20 +55,20 @@ fn only_parts_of_blocks_wait() {
                 lanes.push(lane, &input[at..input.len().min(at + 1001)]);
             }
             for slot in &lanes.slots {
-                if let super::Slot::Shared(shared) = slot {
-                    assert!(shared.waiting.len() < super::BLOCK, "{way}");
+                if let super::Slot::InLane(stream) = slot {
+                    assert!(stream.waiting.len() < super::BLOCK, "{backend}");
                 }
             }
         }
         for (lane, input) in open.into_iter().zip(&inputs) {
-            assert_eq!(lanes.finish(lane), oracle(input), "{way}");
+            assert_eq!(lanes.finish(lane), oracle(input), "{backend}");
         }
     }
 }
 
 #[test]
 fn places_are_used_again() {
-    let mut lanes = Lanes::by(Algorithm::Sha256, Way::in_lanes());
+    let mut lanes = MultiStream::by(Algorithm::Sha256, Backend::in_lanes());
     for round in 0..20 {
         let open: Vec<_> = (0..10).map(|_| lanes.open()).collect();
         for (lane, seed) in open.iter().zip(0..) {
@@ -83,7 +87,7 @@ fn places_are_used_again() {
 
 #[test]
 fn an_ended_stream_is_hashed_with_the_others() {
-    let mut lanes = Lanes::by(Algorithm::Sha256, Way::in_lanes());
+    let mut lanes = MultiStream::by(Algorithm::Sha256, Backend::in_lanes());
     let inputs: Vec<_> = (0..8)
         .map(|seed| bytes(usize::from(seed) * 50, seed))
         .collect();
@@ -100,8 +104,8 @@ fn an_ended_stream_is_hashed_with_the_others() {
     let last = ended.pop().unwrap();
     assert_eq!(lanes.finish(last), oracle(&inputs[7]));
     for slot in &lanes.slots {
-        if let super::Slot::Shared(shared) = slot {
-            assert!(shared.waiting.is_empty());
+        if let super::Slot::InLane(stream) = slot {
+            assert!(stream.waiting.is_empty());
         }
     }
     let found: Vec<_> = ended.into_iter().map(|lane| lanes.finish(lane)).collect();
@@ -112,7 +116,7 @@ fn an_ended_stream_is_hashed_with_the_others() {
 #[test]
 #[should_panic(expected = "each open stream is named once")]
 fn a_stream_that_is_named_twice_is_not_hashed_wrongly() {
-    let mut lanes = Lanes::by(Algorithm::Sha256, Way::in_lanes());
+    let mut lanes = MultiStream::by(Algorithm::Sha256, Backend::in_lanes());
     let lane = lanes.open();
     lanes.push_together(&[(&lane, b"a"), (&lane, b"b")]);
 }
@@ -120,7 +124,7 @@ fn a_stream_that_is_named_twice_is_not_hashed_wrongly() {
 #[test]
 #[should_panic(expected = "a stream that has ended gets no more bytes")]
 fn a_stream_that_has_ended_takes_no_bytes() {
-    let mut lanes = Lanes::by(Algorithm::Sha256, Way::in_lanes());
+    let mut lanes = MultiStream::by(Algorithm::Sha256, Backend::in_lanes());
     let lane = lanes.open();
     lanes.end(&lane);
     lanes.push(&lane, b"a");
@@ -128,8 +132,8 @@ fn a_stream_that_has_ended_takes_no_bytes() {
 
 #[test]
 fn blake3_streams_are_passed_on() {
-    for way in Way::all() {
-        let mut lanes = Lanes::by(Algorithm::Blake3, way);
+    for backend in Backend::all() {
+        let mut lanes = MultiStream::by(Algorithm::Blake3, backend);
         let (one, two) = (lanes.open(), lanes.open());
         lanes.push_together(&[(&one, b"a"), (&two, b"x")]);
         lanes.push(&one, b"bc");
@@ -165,18 +169,18 @@ fn event() -> impl Strategy<Value = Event> {
 
 /// A stream, what it should come to, and whether it has ended.
 struct Held {
-    lane: Lane,
+    lane: StreamId,
     expected: sha2::Sha256,
     ended: bool,
 }
 
-fn check(way: Way, events: &[Event]) {
-    let mut lanes = Lanes::by(Algorithm::Sha256, way);
+fn check(backend: Backend, events: &[Event]) {
+    let mut lanes = MultiStream::by(Algorithm::Sha256, backend);
     let mut open: Vec<Held> = Vec::new();
     let mut seed = 0_u8;
-    let finish = |lanes: &mut Lanes, held: Held| {
+    let finish = |lanes: &mut MultiStream, held: Held| {
         let expected = Digest::from_bytes(held.expected.finalize().into());
-        assert_eq!(lanes.finish(held.lane), expected, "{way}");
+        assert_eq!(lanes.finish(held.lane), expected, "{backend}");
     };
     for event in events {
         seed = seed.wrapping_add(1);
@@ -231,15 +235,15 @@ proptest! {
     fn whatever_happens_to_streams_their_digests_are_right(
         events in prop::collection::vec(event(), 0..120),
     ) {
-        for way in Way::all() {
-            check(way, &events);
+        for backend in Backend::all() {
+            check(backend, &events);
         }
     }
 }
 
 #[test]
-fn one_by_one_a_lane_is_a_stream() {
-    let mut lanes = Lanes::by(Algorithm::Sha256, Way::one_by_one());
+fn sequential_a_lane_is_a_stream() {
+    let mut lanes = MultiStream::by(Algorithm::Sha256, Backend::sequential());
     let lane = lanes.open();
     lanes.push(&lane, b"abc");
     let mut stream = Stream::new(Algorithm::Sha256);

@@ -1,7 +1,8 @@
-//! The words of several blocks in vector registers: a register a word, a lane a block.
+//! The message schedules of several blocks (FIPS 180-4, 6.2.2, step 1) in vector registers. Each
+//! register holds one word of all blocks, and each lane belongs to one block.
 //!
-//! All of it has to become part of the one function that is compiled for the registers: a call of a function that is compiled for
-//! any processor would pass vectors through memory. Hence `#[inline(always)]`, also below.
+//! Everything has to be inlined into the function that is compiled for the registers: a call of a
+//! function that is compiled for any processor would pass vectors through memory.
 
 #![allow(
     clippy::inline_always,
@@ -12,20 +13,20 @@ use fearless_simd::prelude::*;
 
 use super::Block;
 
-/// How many lanes the registers have.
+/// The number of lanes of the registers.
 #[inline(always)]
 pub(super) fn width<S: Simd>(_: S) -> usize {
     S::u32s::LEN
 }
 
-/// The 16 words of as many blocks as there are lanes.
+/// Loads the 16 words of one block for each lane.
 #[inline(always)]
 pub(super) fn load<'a, S: Simd>(simd: S, block: impl Fn(usize) -> &'a Block) -> [S::u32s; 16] {
     let lanes = S::u32s::LEN;
     // Words are big-endian in a block. The pattern is the same in every 16 bytes.
     let reversed = S::u8s::from_fn(simd, |at| ((at % 16) ^ 3) as u8);
     let mut words = [S::u32s::splat(simd, 0); 16];
-    // As many words as a register holds are a square, which is transposed by itself.
+    // A square has as many words as a register has lanes. Each is transposed separately.
     for (at, square) in words.chunks_exact_mut(lanes).enumerate() {
         let bytes = at * 4 * lanes..(at + 1) * 4 * lanes;
         for (lane, row) in square.iter_mut().enumerate() {
@@ -37,7 +38,7 @@ pub(super) fn load<'a, S: Simd>(simd: S, block: impl Fn(usize) -> &'a Block) -> 
     words
 }
 
-/// Rows become columns: a perfect shuffle of all values, once for each bit of a row's number.
+/// Transposes a square: shuffles all values perfectly, once for each bit of a row's number.
 #[inline(always)]
 fn transpose<S: Simd>(square: &mut [S::u32s]) {
     let lanes = S::u32s::LEN;
@@ -52,7 +53,7 @@ fn transpose<S: Simd>(square: &mut [S::u32s]) {
     }
 }
 
-/// The word number `at` of the next 16 rounds, which takes the place of that of 16 rounds before.
+/// Computes word `at` of the next 16 rounds. It replaces the word of 16 rounds before.
 #[inline(always)]
 pub(super) fn next<S: Simd>(words: &mut [S::u32s; 16], at: usize) -> S::u32s {
     let (old, recent) = (words[(at + 1) % 16], words[(at + 14) % 16]);
@@ -62,7 +63,7 @@ pub(super) fn next<S: Simd>(words: &mut [S::u32s; 16], at: usize) -> S::u32s {
     words[at]
 }
 
-/// Every lane rotated to the right. Where the registers have an instruction for it, the compiler sees that this is meant.
+/// Rotates each lane to the right. The compiler finds the instruction for it, if there is one.
 #[inline(always)]
 pub(super) fn rotated<S: Simd>(word: S::u32s, by: u32) -> S::u32s {
     (word >> by) | (word << (32 - by))

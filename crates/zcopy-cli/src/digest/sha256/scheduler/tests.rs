@@ -1,13 +1,13 @@
-use super::super::{Block, INITIAL};
 use super::{Job, run};
-use crate::digest::Way;
-use crate::digest::way::Kind;
+use crate::digest::Backend;
+use crate::digest::backend::Kind;
+use crate::digest::sha256::{Block, INITIAL};
 
 #[test]
 fn head_body_and_tail_are_hashed_in_this_order() {
     let blocks: Vec<Block> = (0..6).map(|at| [at; 64]).collect();
-    for way in Way::all() {
-        let Kind::Lanes(level) = way.kind() else {
+    for backend in Backend::all() {
+        let Kind::Lanes(level) = backend.kind() else {
             continue;
         };
         for n in 0..20 {
@@ -28,7 +28,7 @@ fn head_body_and_tail_are_hashed_in_this_order() {
                 for blocks in [&blocks[..owner % 3], &blocks[2..2 + owner % 4], tail] {
                     sha2::block_api::compress256(&mut expected, blocks);
                 }
-                assert_eq!(found, Some(expected), "{way}, {owner} of {n}");
+                assert_eq!(found, Some(expected), "{backend}, {owner} of {n}");
             }
         }
     }

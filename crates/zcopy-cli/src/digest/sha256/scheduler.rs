@@ -1,26 +1,26 @@
-//! Keeps the lanes busy: a lane whose stream has no blocks left takes the next stream.
+//! Assigns streams to lanes. When a stream has no blocks left, its lane takes the next stream.
 
 use fearless_simd::Level;
 
 use super::{Block, MOST_LANES, State, lanes, single, width};
 
-/// Blocks of one stream that are there to be hashed.
+/// Blocks of one stream to hash.
 #[derive(Debug)]
 pub(in crate::digest) struct Job<'a, T> {
-    /// Whom the state is for.
+    /// Receives the state after the last block.
     pub(in crate::digest) owner: T,
-    /// What the blocks before have led to.
+    /// The state before the first block.
     pub(in crate::digest) state: State,
-    /// The first of the blocks.
+    /// The first blocks.
     pub(in crate::digest) head: &'a [Block],
-    /// More of them.
+    /// The blocks after `head`.
     pub(in crate::digest) body: &'a [Block],
-    /// The last, and how many of these there are.
+    /// The last blocks, and their number.
     pub(in crate::digest) tail: ([Block; 2], usize),
 }
 
 impl<T> Job<'_, T> {
-    /// The next blocks that lie side by side. Empty once there are none left.
+    /// The next contiguous blocks. Empty after the last one.
     fn blocks(&self) -> &[Block] {
         if !self.head.is_empty() {
             self.head
@@ -32,7 +32,7 @@ impl<T> Job<'_, T> {
         }
     }
 
-    /// The first `n` of [`blocks`](Self::blocks) have been hashed.
+    /// Removes the first `n` of [`blocks`](Self::blocks).
     fn advance(&mut self, n: usize) {
         if !self.head.is_empty() {
             self.head = &self.head[n..];
@@ -46,7 +46,8 @@ impl<T> Job<'_, T> {
     }
 }
 
-/// Hashes the blocks of all jobs, and hands every owner the state they lead to, in whatever order they are done.
+/// Hashes the blocks of all jobs. Calls `done` with the owner and the last state of each, in the order
+/// in which they end.
 pub(in crate::digest) fn run<'a, T>(
     level: Level,
     jobs: impl IntoIterator<Item = Job<'a, T>>,
@@ -86,7 +87,7 @@ pub(in crate::digest) fn run<'a, T>(
     }
 }
 
-/// From how many busy lanes on it is faster to work at all of them together than at one after the other.
+/// The number of busy lanes from which hashing them together is faster than one after another.
 fn worthwhile(level: Level) -> usize {
     match width(level) {
         5..=8 => 2,
@@ -94,9 +95,9 @@ fn worthwhile(level: Level) -> usize {
     }
 }
 
-/// Hashes as many blocks in all lanes as the lane with the fewest has.
+/// Hashes the same number of blocks in all lanes: as many as the lane with the fewest has.
 fn step<T>(level: Level, busy: &mut [Option<Job<'_, T>>]) {
-    // An idle lane does again what another does, for nobody.
+    // An idle lane repeats the work of another. Its result is dropped.
     let Some(any) = busy.iter().flatten().next() else {
         return;
     };
