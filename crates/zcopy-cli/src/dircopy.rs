@@ -33,9 +33,9 @@ pub use args::Args;
 
 use interrupt::Interrupt;
 use reporter::counts::Counts;
-use reporter::{Face, Manner};
+use reporter::{Reporter, Verbosity};
 use run::copy_tree::{Context, copy_tree};
-use schedule::fd_budget::{Budget, Descriptors};
+use schedule::fd_budget::{Descriptors, FdBudget};
 use settings::Settings;
 
 use crate::{exit, sys};
@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Outcome {
             return Outcome::Misused;
         }
     };
-    copy(settings, args.manner()).unwrap_or_else(|error| {
+    copy(settings, args.verbosity()).unwrap_or_else(|error| {
         exit::complain(&error);
         Outcome::Incomplete
     })
@@ -101,15 +101,15 @@ pub fn run(args: &Args) -> Outcome {
 /// # Errors
 ///
 /// The copy cannot begin, or the summary cannot be written. Every other error has been reported.
-fn copy(settings: Settings, manner: Manner) -> anyhow::Result<Outcome> {
+fn copy(settings: Settings, verbosity: Verbosity) -> anyhow::Result<Outcome> {
     let started = Instant::now();
     sys::hold_closed_descriptors()?;
-    let budget = Budget::of(Descriptors::of_process());
+    let budget = FdBudget::of(Descriptors::of_process());
     // A reader that closes the pipe does not end the copy.
     sys::ignore_sigpipe();
     let counts = Counts::default();
-    let face = match Face::new(manner, &counts) {
-        Ok(face) => face,
+    let reporter = match Reporter::new(verbosity, &counts) {
+        Ok(reporter) => reporter,
         // It fails too if there are too few descriptors.
         Err(error) => {
             budget?;
@@ -124,24 +124,25 @@ fn copy(settings: Settings, manner: Manner) -> anyhow::Result<Outcome> {
     let (budget, null) = match begun {
         Ok(begun) => begun,
         Err(error) => {
-            face.complain_of_run(&error);
-            return end_early(&face, started, &interrupt);
+            reporter.report_run_error(&error);
+            return end_early(&reporter, started, &interrupt);
         }
     };
     let context = Context {
-        face: &face,
+        reporter: &reporter,
         counts: &counts,
         interrupt: &interrupt,
         budget,
         null: &null,
     };
     let Ok(manifests) = copy_tree(settings, context) else {
-        return end_early(&face, started, &interrupt);
+        return end_early(&reporter, started, &interrupt);
     };
     if let Some(signal) = interrupt.signal() {
-        face.report_interrupt(interrupt::name(signal));
+        reporter.report_interrupt(interrupt::name(signal));
     }
-    face.summarize(started.elapsed(), &manifests, &interrupt)
+    reporter
+        .summarize(started.elapsed(), &manifests, &interrupt)
         .and_then(|()| sys::close_stdout())
         .context("write error")?;
     if let Some(signal) = interrupt.signal() {
@@ -157,8 +158,13 @@ fn copy(settings: Settings, manner: Manner) -> anyhow::Result<Outcome> {
 }
 
 /// Ends a run that copied nothing. Its error has been reported.
-fn end_early(face: &Face<'_>, started: Instant, interrupt: &Interrupt) -> anyhow::Result<Outcome> {
-    face.summarize_failure(started.elapsed(), interrupt)
+fn end_early(
+    reporter: &Reporter<'_>,
+    started: Instant,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Outcome> {
+    reporter
+        .summarize_failure(started.elapsed(), interrupt)
         .and_then(|()| sys::close_stdout())
         .context("write error")?;
     if let Some(signal) = interrupt.signal() {

@@ -9,7 +9,7 @@ use clap::{ArgAction, ValueHint};
 use rustix::fs::Mode;
 
 use super::copy::policy::Policy;
-use super::reporter::Manner;
+use super::reporter::Verbosity;
 use super::run::amend::Amendment;
 use super::schedule::fd_budget::{Descriptors, TooFew};
 use super::settings;
@@ -275,11 +275,11 @@ const COPY_OPTIONS: [&str; 18] = [
 
 impl Args {
     /// Which messages are written, and in which format.
-    pub(crate) fn manner(&self) -> Manner {
+    pub(crate) fn verbosity(&self) -> Verbosity {
         match (self.json, self.quiet) {
-            (true, _) => Manner::Json,
-            (false, true) => Manner::Quiet,
-            (false, false) => Manner::Normal,
+            (true, _) => Verbosity::Json,
+            (false, true) => Verbosity::Quiet,
+            (false, false) => Verbosity::Normal,
         }
     }
 
@@ -357,6 +357,6 @@ impl Args {
         };
         Ok(options
             .threads(descriptors.verifiers(n_threads)?)
-            .most_open(descriptors.levels_of_a_check()))
+            .most_open(descriptors.check_levels()))
     }
 }

@@ -12,18 +12,18 @@ use super::hash::reader::Reader;
 use super::interrupt::Interrupt;
 use super::manifest::journal::entry::JournalEntry;
 use super::manifest::write::update::Line;
-use super::reporter::Face;
+use super::reporter::Reporter;
 use super::reporter::counts::Counts;
 use super::run::write_back::UnwrittenFiles;
 use super::schedule::hardlinks::Role;
-use super::schedule::lookup::Known;
+use super::schedule::lookup::PriorRecord;
 use super::schedule::semaphore::Semaphore;
 use super::settings::Settings;
 use super::walk::containment::Identity;
-use super::walk::{Entry, Waiting, WhileWaiting};
+use super::walk::{DeferredDirs, DeferredEntry, Entry};
 use granularity::Granularities;
-use reflink_support::Sharing;
-use run_journal::Journaling;
+use reflink_support::ReflinkSupport;
+use run_journal::RunJournal;
 use symlinks::Symlinks;
 
 use file::{ReadCopy, Started};
@@ -54,14 +54,14 @@ pub(crate) struct Job {
     pub(crate) entry: Entry,
     pub(crate) role: Role,
     /// An error, if the manifests could not be read.
-    pub(crate) known: io::Result<Known>,
+    pub(crate) prior: io::Result<PriorRecord>,
 }
 
-/// The result of an entry. The ledger takes results in the order of the tree.
+/// The result of an entry. The finisher takes results in the order of the tree.
 pub(crate) enum EntryResult {
     /// The entry needs a line in the manifest, and nothing else.
     Settled { path: Vec<u8>, line: Line },
-    /// The first name of a file. The ledger links additional names to its copy.
+    /// The first name of a file. The finisher links additional names to its copy.
     First {
         path: Vec<u8>,
         file: Identity,
@@ -70,11 +70,11 @@ pub(crate) enum EntryResult {
         /// None, if the copy failed.
         copy: Option<CopyResult>,
     },
-    /// An additional name of a file, which the ledger links or copies.
+    /// An additional name of a file, which the finisher links or copies.
     Additional {
-        entry: Waiting,
+        entry: DeferredEntry,
         file: Identity,
-        known: Known,
+        prior: PriorRecord,
     },
 }
 
@@ -121,7 +121,7 @@ pub(crate) struct CopyResult {
     /// The file in the destination, if it is a regular file that may get more names.
     pub(crate) file: Option<Identity>,
     /// Whether the journal needs an entry for the line.
-    pub(crate) is_news: bool,
+    pub(crate) needs_journal: bool,
     pub(crate) proof: Proof,
     /// Whether the file is the copy of its original, so that additional names can be linked to it.
     pub(crate) is_copy: bool,
@@ -132,9 +132,9 @@ pub(crate) struct CopyResult {
 /// Copies entries, one after another. Each thread has one.
 pub(crate) struct Copier<'a> {
     pub(crate) settings: &'a Settings,
-    pub(crate) face: &'a Face<'a>,
+    pub(crate) reporter: &'a Reporter<'a>,
     pub(crate) counts: &'a Counts,
-    pub(crate) sharing: &'a Sharing,
+    pub(crate) reflink_support: &'a ReflinkSupport,
     /// How the file systems of the destination round times.
     pub(crate) granularities: &'a Granularities,
     pub(crate) symlinks: &'a Symlinks,
@@ -143,27 +143,31 @@ pub(crate) struct Copier<'a> {
     pub(crate) reader: Reader<'a>,
     /// The number of entries that are started before the first of them is published, so that clones are
     /// read from the disk together, and short files are hashed together.
-    pub(crate) most_ahead: usize,
+    pub(crate) group_size: usize,
     /// Finds names that the destination does not tell apart.
     pub(crate) names: &'a FoldedNames<'a>,
     /// Whether the directories of additional names stay open until these are linked.
-    pub(crate) while_waiting: WhileWaiting,
-    pub(crate) journaling: &'a Journaling<'a>,
+    pub(crate) deferred_dirs: DeferredDirs,
+    pub(crate) journal: &'a RunJournal<'a>,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) unwritten: &'a UnwrittenFiles,
-    /// Entries that [`flush_news`](Self::flush_news) adds to the journal.
-    pub(crate) news: Vec<(Vec<u8>, JournalEntry)>,
+    /// Entries that [`flush_journal_queue`](Self::flush_journal_queue) adds to the journal.
+    pub(crate) journal_queue: Vec<(Vec<u8>, JournalEntry)>,
 }
 
 impl<'a> Copier<'a> {
     /// Copies one entry, or leaves its copy. It is not linked to another name of its file.
-    pub(crate) fn copy_alone(&mut self, entry: &Entry, known: Known) -> anyhow::Result<CopyResult> {
+    pub(crate) fn copy_alone(
+        &mut self,
+        entry: &Entry,
+        prior: PriorRecord,
+    ) -> anyhow::Result<CopyResult> {
         self.interrupt.check()?;
-        let started = self.start(entry, known)?;
+        let started = self.start(entry, prior)?;
         let (copy, digest) = match self.read_clone(entry, started)? {
             ReadCopy::Finished(result) => return Ok(result),
             ReadCopy::Unhashed(copy, contents) => {
-                let digest = self.reader.tap.digest_of_bytes(&contents);
+                let digest = self.reader.client.digest_of_bytes(&contents);
                 (copy, Some(digest))
             }
             ReadCopy::Unannounced(copy, digest) => (copy, digest),
@@ -174,18 +178,18 @@ impl<'a> Copier<'a> {
     }
 
     /// Starts the copy of an entry, or leaves its copy.
-    fn start(&mut self, entry: &Entry, known: Known) -> anyhow::Result<Started<'a>> {
-        if known.is_manifest {
+    fn start(&mut self, entry: &Entry, prior: PriorRecord) -> anyhow::Result<Started<'a>> {
+        if prior.is_manifest {
             return self.keep_manifest(entry).map(Started::finished);
         }
-        if known.is_journal {
+        if prior.is_journal {
             // A journal of the source records nothing of this destination.
             self.counts.others.add(1);
             return Ok(Started::finished(CopyResult::default()));
         }
         match entry.kind() {
-            FileType::RegularFile => self.start_regular(entry, known),
-            _ => self.copy_other(entry, known).map(Started::finished),
+            FileType::RegularFile => self.start_regular(entry, prior),
+            _ => self.copy_other(entry, prior).map(Started::finished),
         }
     }
 }

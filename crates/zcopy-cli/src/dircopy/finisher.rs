@@ -8,29 +8,29 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 
-use super::copy::run_journal::Journaling;
+use super::copy::run_journal::RunJournal;
 use super::copy::{Copier, CopyResult, EntryResult, journal_entry};
 use super::hash::reader::is_interrupted;
 use super::manifest::write::update::{Line, Update};
-use super::reporter::Face;
+use super::reporter::Reporter;
 use super::reporter::counts::Counts;
 use super::run::copy_tree::Context;
-use super::schedule::lookup::Known;
+use super::schedule::lookup::PriorRecord;
 use super::settings::Settings;
 use super::walk::containment::Identity;
-use super::walk::{Entry, Opened, Root};
+use super::walk::{Entry, OpenDirs, Root};
 
 mod link;
 
 /// Takes the results of entries in the order of the tree.
-pub(crate) struct Ledger<'a> {
+pub(crate) struct Finisher<'a> {
     settings: &'a Settings,
-    face: &'a Face<'a>,
+    reporter: &'a Reporter<'a>,
     counts: &'a Counts,
     root: &'a Root,
     /// None, if the run writes no manifest, or the manifest could not be written.
     manifest: Option<Update<'a>>,
-    journaling: &'a Journaling<'a>,
+    journal: &'a RunJournal<'a>,
     /// The files of which more names come.
     firsts: HashMap<Identity, First>,
     /// Whether the file systems of the destination, by device, tell files apart.
@@ -67,21 +67,21 @@ impl First {
     }
 }
 
-impl<'a> Ledger<'a> {
+impl<'a> Finisher<'a> {
     pub(crate) fn new(
         settings: &'a Settings,
         context: Context<'a>,
         root: &'a Root,
         manifest: Option<Update<'a>>,
-        journaling: &'a Journaling<'a>,
+        journal: &'a RunJournal<'a>,
     ) -> Self {
         Self {
             settings,
-            face: context.face,
+            reporter: context.reporter,
             counts: context.counts,
             root,
             manifest,
-            journaling,
+            journal,
             firsts: HashMap::new(),
             identities: HashMap::new(),
             unique_numbers: HashMap::new(),
@@ -95,7 +95,7 @@ impl<'a> Ledger<'a> {
         copier: &mut Copier<'_>,
     ) {
         // The directory of the last link stays open, as the next link probably is in it too.
-        let mut opened: Option<Arc<Opened>> = None;
+        let mut opened: Option<Arc<OpenDirs>> = None;
         for result in results {
             match result {
                 EntryResult::Settled { path, line } => {
@@ -118,7 +118,7 @@ impl<'a> Ledger<'a> {
                     };
                     self.firsts.insert(file, first);
                 }
-                EntryResult::Additional { entry, file, known } => {
+                EntryResult::Additional { entry, file, prior } => {
                     let path = entry.path();
                     if !entry.is_open() {
                         drop(opened.take());
@@ -126,10 +126,10 @@ impl<'a> Ledger<'a> {
                     match entry.resume() {
                         Ok(entry) => {
                             opened = Some(Arc::clone(entry.opened()));
-                            self.add_name(entry, file, known, copier);
+                            self.add_name(entry, file, prior, copier);
                         }
-                        Err(trouble) => {
-                            self.face.complain_of(&trouble);
+                        Err(error) => {
+                            self.reporter.report_walk_error(&error);
                             self.list(Line::Keep, path.as_os_str().as_bytes());
                             self.skip_name(file);
                         }
@@ -156,7 +156,7 @@ impl<'a> Ledger<'a> {
                 line => line,
             },
             Err(error) => {
-                complain_of_manifest(self.face, error);
+                report_manifest_error(self.reporter, error);
                 self.manifest = None;
                 line
             }
@@ -164,14 +164,20 @@ impl<'a> Ledger<'a> {
     }
 
     /// Links an additional name to the copy of its file, or copies the name by itself.
-    fn add_name(&mut self, entry: Entry, file: Identity, known: Known, copier: &mut Copier<'_>) {
+    fn add_name(
+        &mut self,
+        entry: Entry,
+        file: Identity,
+        prior: PriorRecord,
+        copier: &mut Copier<'_>,
+    ) {
         let path = entry.path();
         let bytes = path.as_os_str().as_bytes();
         let added = match self.firsts.remove(&file) {
             // Results come in the order of the tree, so the first name has come.
             None => Err(anyhow!("its first name is not known")),
             Some(mut first) => {
-                let added = self.link_or_copy(&mut first, &entry, known, copier);
+                let added = self.link_or_copy(&mut first, &entry, prior, copier);
                 first.n_more -= 1;
                 if first.n_more > 0 {
                     self.firsts.insert(file, first);
@@ -180,15 +186,15 @@ impl<'a> Ledger<'a> {
             }
         };
         if let Ok(line) = added
-            && known.recorded.map(Line::Set) != Some(line)
+            && prior.recorded.map(Line::Set) != Some(line)
         {
             let news = journal_entry(line).map(|entry| (bytes, entry));
-            self.journaling.add(news);
+            self.journal.add(news);
         }
-        copier.flush_news();
+        copier.flush_journal_queue();
         let line = added.unwrap_or_else(|error| {
             if !is_interrupted(&error) {
-                self.face.complain(&path, &error);
+                self.reporter.report_error(&path, &error);
             }
             Line::Keep
         });
@@ -203,8 +209,8 @@ impl<'a> Ledger<'a> {
             // This name was copied, and later names are linked to it.
             copy.line = line;
         }
-        if let Err(trouble) = entry.done() {
-            self.face.complain_of(&trouble);
+        if let Err(error) = entry.done() {
+            self.reporter.report_walk_error(&error);
         }
     }
 
@@ -220,7 +226,7 @@ impl<'a> Ledger<'a> {
 }
 
 /// Reports that the manifest cannot be written.
-pub(crate) fn complain_of_manifest(face: &Face<'_>, error: io::Error) {
+pub(crate) fn report_manifest_error(reporter: &Reporter<'_>, error: io::Error) {
     let error = anyhow!(error).context("cannot write the manifest");
-    face.complain("".as_ref(), &error);
+    reporter.report_error("".as_ref(), &error);
 }

@@ -25,12 +25,12 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::manifest::read::archive::Archive;
-use super::schedule::lookup::Known;
+use super::schedule::lookup::PriorRecord;
 use super::walk::spelling::{Spellings, each_name, is_folded, is_same, key, stat};
-use super::walk::{Directory, Entry, Exclude, Opened, RivalName};
+use super::walk::{CollidingName, Directory, Entry, Exclude, OpenDirs};
 use crate::quote::quoted;
 use index::Index;
-use owner::{Facts, Listed, Listing, Owner, Recorded, Rival, owner};
+use owner::{Collision, Facts, Listed, Listing, Owner, Recorded, owner};
 use recorded::RecordedPaths;
 
 mod index;
@@ -67,9 +67,13 @@ impl<'a> FoldedNames<'a> {
     /// # Errors
     ///
     /// A directory or the manifests cannot be read.
-    pub(crate) fn of_entry(&self, entry: &Entry, known: Known) -> io::Result<Option<OtherName>> {
+    pub(crate) fn of_entry(
+        &self,
+        entry: &Entry,
+        prior: PriorRecord,
+    ) -> io::Result<Option<OtherName>> {
         let (directory, name) = (&**entry.directory(), entry.name());
-        let is_recorded = known.is_accepted || !known.expected().is_empty();
+        let is_recorded = prior.is_accepted || !prior.expected().is_empty();
         let has_records = !self.archive.is_empty();
         match directory.was_listed(name) {
             None => Ok(None),
@@ -89,7 +93,7 @@ impl<'a> FoldedNames<'a> {
     pub(crate) fn of_directory(
         &self,
         parent: &Directory,
-        opened: &Opened,
+        opened: &OpenDirs,
         name: &CStr,
     ) -> io::Result<Option<OtherName>> {
         match parent.was_listed(name) {
@@ -105,7 +109,7 @@ impl<'a> FoldedNames<'a> {
     fn find(
         &self,
         directory: &Directory,
-        opened: &Opened,
+        opened: &OpenDirs,
         name: &CStr,
         was_listed: bool,
         is_recorded: impl FnOnce() -> io::Result<bool>,
@@ -114,22 +118,22 @@ impl<'a> FoldedNames<'a> {
         let path = path.as_os_str().as_bytes();
         let is_other_recorded =
             !self.archive.is_empty() && self.with_index(|index| index.has_other(path))?;
-        let rivals = if was_listed && !is_other_recorded {
+        let colliding = if was_listed && !is_other_recorded {
             Vec::new()
         } else {
-            self.rivals(directory, opened, name)?
+            self.colliding(directory, opened, name)?
         };
-        if rivals.is_empty() && !is_other_recorded {
+        if colliding.is_empty() && !is_other_recorded {
             return Ok(None);
         }
         let destination = opened.destination().as_fd();
-        let listed = spellings(directory, opened, name, &rivals)?;
-        if !is_folded(destination, name, &listed, &rivals) {
+        let listed = spellings(directory, opened, name, &colliding)?;
+        if !is_folded(destination, name, &listed, &colliding) {
             return Ok(None);
         }
-        let rival = rivals
+        let colliding = colliding
             .iter()
-            .find(|rival| is_same(destination, name, rival, &listed));
+            .find(|colliding| is_same(destination, name, colliding, &listed));
         let is_new = |name: &CString| directory.was_listed(name) == Some(false);
         let recorded = match (is_recorded()?, is_other_recorded) {
             (false, false) => Recorded::None,
@@ -146,9 +150,9 @@ impl<'a> FoldedNames<'a> {
                 Listed::Otherwise
             },
             recorded,
-            rival: match rival {
-                None => Rival::None,
-                Some(_) => Rival::InSource,
+            colliding: match colliding {
+                None => Collision::None,
+                Some(_) => Collision::InSource,
             },
             listing: if was_listed && !directory.keeps_case(opened) {
                 Listing::Folds
@@ -160,8 +164,8 @@ impl<'a> FoldedNames<'a> {
             Owner::This => Ok(None),
             Owner::Other => {
                 let of = |name: &CString| directory.path_of(name).into_os_string();
-                let other = match rival {
-                    Some(rival) => Some(of(rival)),
+                let other = match colliding {
+                    Some(colliding) => Some(of(colliding)),
                     None => listed
                         .names
                         .iter()
@@ -178,13 +182,13 @@ impl<'a> FoldedNames<'a> {
     }
 
     /// Other names in the source that the destination may not tell from this one.
-    fn rivals(
+    fn colliding(
         &self,
         directory: &Directory,
-        opened: &Opened,
+        opened: &OpenDirs,
         name: &CStr,
     ) -> io::Result<Vec<CString>> {
-        let all = directory.rivals(|| {
+        let all = directory.colliding(|| {
             let mut keys = Vec::new();
             each_name(opened.source(), |name, _| {
                 keys.push(key::hash(name.to_bytes()));
@@ -197,24 +201,26 @@ impl<'a> FoldedNames<'a> {
                 .collect();
             drop(keys);
             repeated.dedup();
-            let mut rivals = Vec::new();
+            let mut colliding = Vec::new();
             if !repeated.is_empty() {
                 each_name(opened.source(), |name, kind| {
                     let key = key::hash(name.to_bytes());
                     if repeated.binary_search(&key).is_ok() && !self.excludes(directory, name, kind)
                     {
                         let name = name.to_owned();
-                        rivals.push(RivalName { key, name });
+                        colliding.push(CollidingName { key, name });
                     }
                 })?;
             }
-            rivals.sort_unstable();
-            Ok(rivals)
+            colliding.sort_unstable();
+            Ok(colliding)
         })?;
         let key = key::hash(name.to_bytes());
-        let begin = all.partition_point(|rival| rival.key < key);
-        let others = all[begin..].iter().take_while(|rival| rival.key == key);
-        let others = others.map(|rival| rival.name.clone());
+        let begin = all.partition_point(|colliding| colliding.key < key);
+        let others = all[begin..]
+            .iter()
+            .take_while(|colliding| colliding.key == key);
+        let others = others.map(|colliding| colliding.name.clone());
         Ok(others.filter(|other| **other != *name).collect())
     }
 
@@ -249,7 +255,7 @@ impl<'a> FoldedNames<'a> {
 }
 
 /// Whether a directory finds a name by another spelling that was not listed.
-fn has_variant(directory: &Directory, opened: &Opened, name: &CStr) -> bool {
+fn has_variant(directory: &Directory, opened: &OpenDirs, name: &CStr) -> bool {
     let is_found = |variant: &CString| {
         directory.was_listed(variant) == Some(false)
             && stat(opened.destination().as_fd(), variant).is_some()
@@ -260,12 +266,12 @@ fn has_variant(directory: &Directory, opened: &Opened, name: &CStr) -> bool {
 /// The names in a directory that it may not tell from this one.
 fn spellings(
     directory: &Directory,
-    opened: &Opened,
+    opened: &OpenDirs,
     name: &CStr,
-    rivals: &[CString],
+    colliding: &[CString],
 ) -> Result<Spellings, Errno> {
     // Other threads may create the rivals in the meantime. Without rivals the kept list is still true.
-    if rivals.is_empty() {
+    if colliding.is_empty() {
         let kept = directory.foldable_names(opened)?.spellings(name);
         if !kept.names.is_empty() {
             return Ok(kept);

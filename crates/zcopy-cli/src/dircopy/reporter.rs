@@ -17,7 +17,7 @@ use counts::Counts;
 use super::interrupt::Interrupt;
 use super::stop_flag::StopFlag;
 use super::walk::prescan::Total;
-use super::walk::{Cause, Trouble};
+use super::walk::{Cause, WalkError};
 use super::write::atomic_file::Exclusivity;
 use super::write::limitation::{Limitation, Limitations};
 use crate::look::Look;
@@ -45,7 +45,7 @@ pub(crate) const REPORT: Duration = Duration::from_secs(1);
 
 /// Which messages are written, and in which format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum Verbosity {
     /// Errors alone.
     Quiet,
     /// Also the progress and the summary.
@@ -56,41 +56,41 @@ pub(crate) enum Manner {
 
 /// Writes the messages of all threads.
 #[derive(Debug)]
-pub(crate) struct Face<'a> {
-    manner: Manner,
+pub(crate) struct Reporter<'a> {
+    verbosity: Verbosity,
     counts: &'a Counts,
     screen: Mutex<Screen>,
     stdout: Mutex<Outlet>,
     limitations: Limitations,
 }
 
-impl<'a> Face<'a> {
+impl<'a> Reporter<'a> {
     /// Writes to standard error and standard output. From now on a terminal does not stop this process if it
     /// writes in the background.
     ///
     /// # Errors
     ///
     /// As [`Outlet::on`].
-    pub(crate) fn new(manner: Manner, counts: &'a Counts) -> io::Result<Self> {
+    pub(crate) fn new(verbosity: Verbosity, counts: &'a Counts) -> io::Result<Self> {
         sys::ignore_sigttou();
         let (stdout, stderr) = (rustix::stdio::stdout(), rustix::stdio::stderr());
-        Self::on(manner, counts, stdout, stderr, Look::of_environment())
+        Self::on(verbosity, counts, stdout, stderr, Look::of_environment())
     }
 
     /// Writes to these descriptors.
     fn on(
-        manner: Manner,
+        verbosity: Verbosity,
         counts: &'a Counts,
         stdout: BorrowedFd<'_>,
         stderr: BorrowedFd<'_>,
         look: Look,
     ) -> io::Result<Self> {
-        let screen = match manner {
-            Manner::Normal => Screen::on(stderr, look)?,
-            Manner::Quiet | Manner::Json => Screen::without_line(stderr)?,
+        let screen = match verbosity {
+            Verbosity::Normal => Screen::on(stderr, look)?,
+            Verbosity::Quiet | Verbosity::Json => Screen::without_line(stderr)?,
         };
         Ok(Self {
-            manner,
+            verbosity,
             counts,
             screen: Mutex::new(screen),
             stdout: Mutex::new(Outlet::on(stdout)?),
@@ -99,16 +99,16 @@ impl<'a> Face<'a> {
     }
 
     /// Reports and counts an error. The path is from the root.
-    pub(crate) fn complain(&self, path: &Path, error: &anyhow::Error) {
-        self.complain_in(path, &exit::chained(error.chain()));
+    pub(crate) fn report_error(&self, path: &Path, error: &anyhow::Error) {
+        self.write_error(path, &exit::chained(error.chain()));
     }
 
     /// Reports and counts the missing bytes of a file.
     pub(crate) fn report_damage(&self, path: &Path, damage: &Damage<'_>) {
         self.counts.damaged.add(1);
         self.counts.lost_bytes.add(damage.map.lost_bytes());
-        self.complain_in(path, &damage.words());
-        if self.manner == Manner::Json {
+        self.write_error(path, &damage.words());
+        if self.verbosity == Verbosity::Json {
             let event = Event::Damaged {
                 path: or_dot(path).to_string_lossy(),
                 lost_bytes: damage.map.lost_bytes(),
@@ -116,47 +116,47 @@ impl<'a> Face<'a> {
                 is_copied: damage.rest == Rest::Copied,
             };
             // An outlet that has failed fails again for the summary, which reports it.
-            let _ = self.tell(&event);
+            let _ = self.write_event(&event);
         }
     }
 
     /// Reports and counts an error of the destination as a whole.
-    pub(crate) fn complain_of_destination(&self, destination: &Path, error: &anyhow::Error) {
-        self.complain_in(destination, &exit::chained(error.chain()));
+    pub(crate) fn report_destination_error(&self, destination: &Path, error: &anyhow::Error) {
+        self.write_error(destination, &exit::chained(error.chain()));
     }
 
     /// Reports and counts an error of the run as a whole.
-    pub(crate) fn complain_of_run(&self, error: &anyhow::Error) {
+    pub(crate) fn report_run_error(&self, error: &anyhow::Error) {
         self.counts.failed.add(1);
         exit::complain(error);
-        if self.manner == Manner::Json {
+        if self.verbosity == Verbosity::Json {
             let path = or_dot("".as_ref()).to_string_lossy();
             let message = &exit::chained(error.chain());
             // An outlet that has failed fails again for the summary, which reports it.
-            let _ = self.tell(&Event::Error { path, message });
+            let _ = self.write_event(&Event::Error { path, message });
         }
     }
 
     /// Reports and counts an error of the walk. An unfinished copy in the source is no error.
-    pub(crate) fn complain_of(&self, trouble: &Trouble) {
-        match trouble.cause() {
+    pub(crate) fn report_walk_error(&self, error: &WalkError) {
+        match error.cause() {
             Cause::Attributes(error) if self.report_lost_attributes(error) => return,
             Cause::Unfinished => {
-                self.report_remark(trouble.path(), &trouble.cause().to_string());
+                self.report_note(error.path(), &error.cause().to_string());
                 return;
             }
             _ => {}
         }
         // The first error of the chain is the path.
-        let causes = anyhow::Chain::new(trouble).skip(1);
-        self.complain_in(trouble.path(), &exit::chained(causes));
+        let causes = anyhow::Chain::new(error).skip(1);
+        self.write_error(error.path(), &exit::chained(causes));
     }
 
     /// Reports attributes that could not be set. Attributes that the file system never keeps are reported
     /// once, and are no error.
-    pub(crate) fn complain_of_attributes(&self, path: &Path, error: metadata::Error) {
+    pub(crate) fn report_metadata_error(&self, path: &Path, error: metadata::Error) {
         if !self.report_lost_attributes(&error) {
-            self.complain(path, &anyhow::Error::new(error));
+            self.report_error(path, &anyhow::Error::new(error));
         }
     }
 
@@ -170,8 +170,8 @@ impl<'a> Face<'a> {
     }
 
     /// Writes a message about the destination that is no error.
-    pub(crate) fn remark_on_destination(&self, destination: &Path, text: &str) {
-        self.say(destination, text);
+    pub(crate) fn note_destination(&self, destination: &Path, text: &str) {
+        self.write_message(destination, text);
     }
 
     /// Reports that a signal ended the run early.
@@ -179,44 +179,44 @@ impl<'a> Face<'a> {
         let mut line = exit::program().into_vec();
         let text = format!(": interrupted by {signal}; the next run copies the rest\n");
         line.extend_from_slice(text.as_bytes());
-        self.screen().say(&line);
+        self.screen().write_message(&line);
     }
 
     /// Writes a message about a file that is no error.
-    pub(crate) fn remark(&self, path: &Path, text: &str) {
-        self.say(path, text);
+    pub(crate) fn note(&self, path: &Path, text: &str) {
+        self.write_message(path, text);
     }
 
     /// Reports once what the file system of the destination cannot do. `--quiet` leaves it out.
     pub(crate) fn report_limitation(&self, limitation: Limitation) {
         if self.limitations.add(limitation) {
-            self.report_remark("".as_ref(), &limitation.to_string());
+            self.report_note("".as_ref(), &limitation.to_string());
         }
     }
 
     /// Reports what is no error. `--quiet` leaves it out.
-    fn report_remark(&self, path: &Path, message: &str) {
-        if self.manner == Manner::Quiet {
+    fn report_note(&self, path: &Path, message: &str) {
+        if self.verbosity == Verbosity::Quiet {
             return;
         }
-        self.say(path, message);
-        if self.manner == Manner::Json {
+        self.write_message(path, message);
+        if self.verbosity == Verbosity::Json {
             let path = or_dot(path).to_string_lossy();
             // An outlet that has failed fails again for the summary, which reports it.
-            let _ = self.tell(&Event::Remark { path, message });
+            let _ = self.write_event(&Event::Remark { path, message });
         }
     }
 
     /// Reports the change of a record that the command line asks for. `--quiet` leaves it out.
     pub(crate) fn report_change(&self, path: &Path, message: &str) {
-        if self.manner == Manner::Quiet {
+        if self.verbosity == Verbosity::Quiet {
             return;
         }
-        self.say(path, message);
-        if self.manner == Manner::Json {
+        self.write_message(path, message);
+        if self.verbosity == Verbosity::Json {
             let path = path.to_string_lossy();
             // An outlet that has failed fails again for the summary, which reports it.
-            let _ = self.tell(&Event::Remark { path, message });
+            let _ = self.write_event(&Event::Remark { path, message });
         }
     }
 
@@ -231,7 +231,7 @@ impl<'a> Face<'a> {
     /// Whether the progress is shown: as JSON, or on a terminal if this process was in its foreground when the
     /// run began.
     pub(crate) fn shows_progress(&self) -> bool {
-        self.manner == Manner::Json || self.screen().has_line()
+        self.verbosity == Verbosity::Json || self.screen().has_line()
     }
 
     /// Shows the progress until the flag is set. The clock starts now.
@@ -239,7 +239,7 @@ impl<'a> Face<'a> {
         if !self.shows_progress() {
             return;
         }
-        let interval = if self.manner == Manner::Json {
+        let interval = if self.verbosity == Verbosity::Json {
             REPORT
         } else {
             FRAME
@@ -266,10 +266,10 @@ impl<'a> Face<'a> {
         self.screen().finish();
         let state = State::new(self.counts, interrupt);
         let summary = Summary::of(self.counts, state, elapsed, manifests);
-        match self.manner {
-            Manner::Quiet => Ok(()),
-            Manner::Normal => self.stdout().put(summary.words().as_bytes()),
-            Manner::Json => self.tell(&Event::Summary(&summary)),
+        match self.verbosity {
+            Verbosity::Quiet => Ok(()),
+            Verbosity::Normal => self.stdout().put(summary.words().as_bytes()),
+            Verbosity::Json => self.write_event(&Event::Summary(&summary)),
         }
     }
 
@@ -283,45 +283,45 @@ impl<'a> Face<'a> {
         elapsed: Duration,
         interrupt: &Interrupt,
     ) -> io::Result<()> {
-        match self.manner {
-            Manner::Quiet | Manner::Normal => Ok(()),
-            Manner::Json => self.summarize(elapsed, &[], interrupt),
+        match self.verbosity {
+            Verbosity::Quiet | Verbosity::Normal => Ok(()),
+            Verbosity::Json => self.summarize(elapsed, &[], interrupt),
         }
     }
 
     /// Shows the progress once.
     fn draw(&self, gauge: &mut Gauge<'_>, elapsed: Duration) {
         let progress = gauge.read(elapsed);
-        if self.manner == Manner::Json {
+        if self.verbosity == Verbosity::Json {
             // An outlet that has failed fails again for the summary, which reports it.
-            let _ = self.tell(&Event::Progress(&progress));
+            let _ = self.write_event(&Event::Progress(&progress));
         } else {
             self.screen().draw(|columns| progress.line(columns));
         }
     }
 
-    fn complain_in(&self, path: &Path, message: &str) {
+    fn write_error(&self, path: &Path, message: &str) {
         self.counts.failed.add(1);
         let path = or_dot(path);
-        self.say(path, message);
-        if self.manner == Manner::Json {
+        self.write_message(path, message);
+        if self.verbosity == Verbosity::Json {
             // JSON has no bytes that are not UTF-8.
             let path = path.to_string_lossy();
             // An outlet that has failed fails again for the summary, which reports it.
-            let _ = self.tell(&Event::Error { path, message });
+            let _ = self.write_event(&Event::Error { path, message });
         }
     }
 
     /// Writes a message after its path.
-    fn say(&self, path: &Path, message: &str) {
+    fn write_message(&self, path: &Path, message: &str) {
         let path = quoted(or_dot(path).as_os_str());
         let mut line = exit::program().into_vec();
         line.extend_from_slice(format!(": {path}: {message}\n").as_bytes());
-        self.screen().say(&line);
+        self.screen().write_message(&line);
     }
 
     /// Writes a line of JSON.
-    fn tell(&self, event: &Event<'_>) -> io::Result<()> {
+    fn write_event(&self, event: &Event<'_>) -> io::Result<()> {
         self.stdout().put(event.line().as_bytes())
     }
 

@@ -51,9 +51,9 @@ pub(crate) struct Settings {
     pub(crate) algorithm: Algorithm,
     pub(crate) has_chosen_algorithm: bool,
     /// Whether the run writes a manifest.
-    pub(crate) leaves_sums: bool,
+    pub(crate) writes_manifest: bool,
     /// Whether files that are left are read, so that they get lines in it.
-    pub(crate) lists_skipped: bool,
+    pub(crate) hashes_skipped: bool,
     pub(crate) verifies: bool,
     pub(crate) verifies_existing: bool,
     /// Whether the readable bytes of a damaged file are copied.
@@ -124,8 +124,8 @@ impl Settings {
             policy: args.overwrite_policy,
             algorithm,
             has_chosen_algorithm: args.hash.is_some(),
-            leaves_sums: !args.no_hash,
-            lists_skipped: !args.no_hash && !args.no_hash_skipped,
+            writes_manifest: !args.no_hash,
+            hashes_skipped: !args.no_hash && !args.no_hash_skipped,
             verifies: args.verify,
             verifies_existing: args.verify_existing,
             skips_errors: args.skip_errors,
@@ -210,7 +210,7 @@ impl Settings {
 
     /// Whether files that are copied are hashed.
     pub(crate) fn wants_digests(&self) -> bool {
-        self.leaves_sums || self.verifies
+        self.writes_manifest || self.verifies
     }
 
     /// The number of hashing threads.

@@ -5,7 +5,7 @@
 //! attributes, and does not change any more.
 //!
 //! Each level of the walk takes two descriptors, and so does each directory with pending entries. Where descriptors are few,
-//! [levels above](Options::most_open) are closed, and so are directories of entries that [wait](Waiting). They are opened again when
+//! [levels above](Options::most_open) are closed, and so are directories of entries that [wait](DeferredEntry). They are opened again when
 //! their turn comes, if they are the same directories.
 //!
 //! - `walk`: the iterator over the source; `names`: the names in one directory; `options` and `exclude`: what is walked.
@@ -30,12 +30,12 @@ use crate::sys;
 use directory::Source;
 
 pub use super::folded_names::OtherName;
-pub use directory::{Directory, Opened};
-pub use entry::{Entry, Waiting, WhileWaiting};
+pub(crate) use colliding_names::CollidingName;
+pub use directory::{Directory, OpenDirs};
+pub use entry::{DeferredDirs, DeferredEntry, Entry};
 pub use exclude::{Exclude, PatternError};
 pub use options::{DirectoryAttributes, GivenTo, Options};
-pub(crate) use rivals::RivalName;
-pub use walk_error::{Cause, Trouble};
+pub use walk_error::{Cause, WalkError};
 pub use walker::Walk;
 
 pub mod containment;
@@ -45,6 +45,7 @@ pub(crate) mod name_set;
 pub(crate) mod prescan;
 pub(crate) mod spelling;
 
+mod colliding_names;
 mod destination;
 mod directory;
 mod entry;
@@ -54,7 +55,6 @@ mod names;
 mod options;
 mod path_node;
 pub(crate) mod reopening;
-mod rivals;
 pub(crate) mod scan;
 mod walk_error;
 mod walker;
@@ -92,7 +92,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY
 #[derive(Debug)]
 pub struct Root {
     directory: Arc<Directory>,
-    opened: Arc<Opened>,
+    opened: Arc<OpenDirs>,
     /// The names in the destination that killed runs may have left. The walk removes them.
     leftovers: Leftovers,
 }
@@ -105,7 +105,7 @@ impl Root {
     /// # Errors
     ///
     /// Those of [`containment::check`], `open(2)` and `mkdir(2)`; `ENOTDIR`, if the source is not a directory.
-    pub fn open(source: &Path, destination: &Path) -> Result<Self, Trouble> {
+    pub fn open(source: &Path, destination: &Path) -> Result<Self, WalkError> {
         Self::open_with(source, destination, DirectoryAttributes::default())
     }
 
@@ -118,14 +118,14 @@ impl Root {
         source: &Path,
         destination: &Path,
         attributes: DirectoryAttributes,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, WalkError> {
         sys::allow_descriptors();
         let followed = DIRECTORY - OFlags::NOFOLLOW;
         let opened = rustix::fs::open(source, followed, Mode::empty())
-            .map_err(|errno| Trouble::new(source, Cause::Open(errno.into())))?;
+            .map_err(|errno| WalkError::new(source, Cause::Open(errno.into())))?;
         let stat = rustix::fs::fstat(&opened)
-            .map_err(|errno| Trouble::new(source, Cause::Look(errno.into())))?;
-        let refused = |error| Trouble::new(destination, Cause::Destination(error));
+            .map_err(|errno| WalkError::new(source, Cause::Stat(errno.into())))?;
+        let refused = |error| WalkError::new(destination, Cause::Destination(error));
         containment::check(&stat, destination).map_err(refused)?;
         let mut made = destination::make_root(destination).map_err(refused)?;
         // Another process may have moved or replaced the destination since the first check.
@@ -152,7 +152,7 @@ impl Root {
     /// Walks the tree. The walk reports errors and continues after them.
     ///
     /// Two walks at the same time would read the same descriptor.
-    pub fn walk<R: FnMut(Trouble)>(&self, options: Options, report: R) -> Walk<'static, R> {
+    pub fn walk<R: FnMut(WalkError)>(&self, options: Options, report: R) -> Walk<'static, R> {
         let destination = self.opened.destination().as_fd();
         self.leftovers.remove(destination, |_| false);
         Walk::new(&self.directory, &self.opened, options, report, None)
@@ -160,7 +160,7 @@ impl Root {
 
     /// The same, but directories that have another name in the destination are reported and not entered, and recorded files stay,
     /// whatever their names are.
-    pub(crate) fn walk_apart<'a, R: FnMut(Trouble)>(
+    pub(crate) fn walk_apart<'a, R: FnMut(WalkError)>(
         &self,
         options: Options,
         names: &'a FoldedNames<'a>,
@@ -212,7 +212,7 @@ impl Root {
     /// # Errors
     ///
     /// The attribute that could not be kept.
-    pub fn done(self) -> Result<(), Trouble> {
+    pub fn done(self) -> Result<(), WalkError> {
         self.directory.release(&self.opened)
     }
 }

@@ -10,7 +10,7 @@ use crate::digest::Digest;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::record::{Announced, FileDigest};
 use crate::dircopy::manifest::write::update::Line;
-use crate::dircopy::schedule::lookup::Known;
+use crate::dircopy::schedule::lookup::PriorRecord;
 use crate::dircopy::stat::is_regular;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::atomic_file::{Durability, Replace};
@@ -41,7 +41,7 @@ impl Copier<'_> {
             })
             .collect();
         let announced = announced.iter().map(|(path, entry)| (&path[..], *entry));
-        self.journaling.announce(announced, durability);
+        self.journal.announce(announced, durability);
     }
 
     /// Does what comes before the announcement of a copy. A killed run leaves no announcement of a copy
@@ -57,7 +57,7 @@ impl Copier<'_> {
         digest: Option<Digest>,
     ) -> anyhow::Result<()> {
         self.compare_original_with_record(copy, digest)?;
-        self.settle_announcement(entry, copy.target.known)
+        self.settle_announcement(entry, copy.target.prior)
     }
 
     /// Records the digest of an existing file that a killed run may have copied, before another file
@@ -69,9 +69,9 @@ impl Copier<'_> {
     pub(crate) fn settle_announcement(
         &mut self,
         entry: &Entry,
-        known: Known,
+        prior: PriorRecord,
     ) -> anyhow::Result<()> {
-        let Some(announced) = known.announced else {
+        let Some(announced) = prior.announced else {
             return Ok(());
         };
         let existing = entry.existing().context("cannot stat its copy")?;
@@ -87,7 +87,7 @@ impl Copier<'_> {
             Announced::Replaces(new) => Some(new),
             Announced::Clears => None,
         };
-        let expected: Vec<_> = known.recorded.into_iter().chain(new).collect();
+        let expected: Vec<_> = prior.recorded.into_iter().chain(new).collect();
         if expected.is_empty() {
             return Ok(());
         }
@@ -103,7 +103,7 @@ impl Copier<'_> {
 
     fn journal_digest(&self, entry: &Entry, file: FileDigest) {
         let path = entry.path().into_os_string().into_vec();
-        self.journaling.add([(&path[..], JournalEntry::Has(file))]);
+        self.journal.add([(&path[..], JournalEntry::Has(file))]);
     }
 
     /// Announces a copy that is about to get its name.
@@ -118,15 +118,15 @@ impl Copier<'_> {
         digest: Option<Digest>,
     ) -> Durability {
         let announced = self.announced(copy, digest);
-        let known = &copy.target.known;
-        known.durability_of(announced, self.settings.durability)
+        let prior = &copy.target.prior;
+        prior.durability_of(announced, self.settings.durability)
     }
 
     fn announced(&self, copy: &PendingCopy<'_>, digest: Option<Digest>) -> Announced {
         let algorithm = self.settings.algorithm;
         let file = digest.map(|digest| FileDigest { algorithm, digest });
         match (
-            file.filter(|_| self.settings.leaves_sums),
+            file.filter(|_| self.settings.writes_manifest),
             copy.target.replace,
         ) {
             (None, _) => Announced::Clears,
@@ -138,13 +138,16 @@ impl Copier<'_> {
     /// Takes back the announcement of a copy that did not get its name.
     pub(super) fn cancel(&mut self, entry: &Entry) {
         let path = entry.path().into_os_string().into_vec();
-        self.news.push((path, JournalEntry::Cancelled));
+        self.journal_queue.push((path, JournalEntry::Cancelled));
     }
 
     /// Adds the news to the journal.
-    pub(crate) fn flush_news(&mut self) {
-        let news = std::mem::take(&mut self.news);
-        self.journaling
-            .add(news.iter().map(|(path, entry)| (&path[..], *entry)));
+    pub(crate) fn flush_journal_queue(&mut self) {
+        let journal_queue = std::mem::take(&mut self.journal_queue);
+        self.journal.add(
+            journal_queue
+                .iter()
+                .map(|(path, entry)| (&path[..], *entry)),
+        );
     }
 }

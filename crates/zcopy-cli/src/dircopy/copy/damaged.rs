@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::file::{PendingCopy, Started, Target};
 use super::policy::Policy;
-use super::publish::{has_name, place_identity};
+use super::publish::{has_name, identity_of};
 use super::{Copier, CopyResult};
 use crate::dircopy::damage_map::{
     Damage, DamageMap, Described, EmptyFile, MapText, Rest, map_name, mapped_name, remove_map,
@@ -24,7 +24,7 @@ use crate::dircopy::hash::pool::Contents;
 use crate::dircopy::hash::reader::size;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::write::update::Line;
-use crate::dircopy::schedule::lookup::{Known, MapFile};
+use crate::dircopy::schedule::lookup::{MapFile, PriorRecord};
 use crate::dircopy::stat::is_regular;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::walk::containment::identity;
@@ -49,9 +49,9 @@ impl<'a> Copier<'a> {
     pub(crate) fn map_of_copy(
         &self,
         entry: &Entry,
-        known: Known,
+        prior: PriorRecord,
     ) -> anyhow::Result<Option<DamageMap>> {
-        if !entry.may_have_map() || known.map_file == MapFile::Recorded {
+        if !entry.may_have_map() || prior.map_file == MapFile::Recorded {
             return Ok(None);
         }
         let Named { directory, name } = entry.destination();
@@ -77,7 +77,7 @@ impl<'a> Copier<'a> {
         let Named { directory, name } = entry.destination();
         if let Err(error) = remove_map(directory, name, self.settings.durability) {
             let error = anyhow!(error).context("its copy is whole, and its map cannot be removed");
-            self.face.complain(&entry.path(), &error);
+            self.reporter.report_error(&entry.path(), &error);
         }
     }
 
@@ -129,23 +129,23 @@ impl<'a> Copier<'a> {
         &mut self,
         entry: &Entry,
         existing: Option<Stat>,
-        known: Known,
+        prior: PriorRecord,
         map: DamageMap,
     ) -> anyhow::Result<Started<'a>> {
         let bytes = Some(&self.counts.bytes);
         let Some(existing) = existing else {
             let target = Target {
                 map: Some(map),
-                ..Target::new(Replace::No, known)
+                ..Target::new(Replace::No, prior)
             };
             return self.copy(entry, target, bytes);
         };
-        if known.is_accepted {
-            let result = self.leave(entry, &existing, known)?;
+        if prior.is_accepted {
+            let result = self.leave(entry, &existing, prior)?;
             self.remove_map(entry);
             return Ok(Started::finished(result));
         }
-        let expected = known.expected();
+        let expected = prior.expected();
         if !expected.is_empty() {
             let found = self.reader.digest_of_copy(entry, bytes, &expected);
             // A copy that cannot be read is not whole.
@@ -154,7 +154,7 @@ impl<'a> Copier<'a> {
             {
                 self.remove_map(entry);
                 let line = self.listed(found.digest);
-                return Ok(Started::finished(self.left(line, &existing, known)));
+                return Ok(Started::finished(self.left(line, &existing, prior)));
             }
             self.interrupt.check()?;
         }
@@ -164,7 +164,7 @@ impl<'a> Copier<'a> {
         }
         let target = Target {
             map: Some(map),
-            ..Target::new(Replace::Yes, known)
+            ..Target::new(Replace::Yes, prior)
         };
         self.copy(entry, target, bytes)
     }
@@ -177,7 +177,7 @@ impl<'a> Copier<'a> {
         map: &DamageMap,
         rest: Rest,
     ) -> CopyResult {
-        self.face
+        self.reporter
             .report_damage(&entry.path(), &Damage { map, rest });
         self.counts.files.add(1);
         self.counts.bytes_of_files.add(size(existing));
@@ -198,10 +198,10 @@ impl<'a> Copier<'a> {
         mut copy: PendingCopy<'_>,
         contents: Option<Contents>,
     ) -> anyhow::Result<CopyResult> {
-        let digest = contents.map(|contents| self.reader.tap.digest_of(&contents));
+        let digest = contents.map(|contents| self.reader.client.digest_of(&contents));
         let damage = std::mem::take(&mut copy.damage);
         let old = copy.target.map.take();
-        let Target { replace, known, .. } = copy.target;
+        let Target { replace, prior, .. } = copy.target;
         if damage.lost_bytes() >= size(&copy.stat) {
             // The disk may have been unplugged. A file of zeros is useless.
             bail!("cannot read any of its {}", damage.words());
@@ -230,10 +230,10 @@ impl<'a> Copier<'a> {
         let replace_map = Replace::what_is_there(old.is_some());
         let map = both.as_ref().unwrap_or(&damage);
         write_map(entry, map, size(&copy.stat), replace_map)?;
-        self.cancel_announced(entry, known);
-        let file = place_identity(&copy.place)?;
+        self.cancel_announced(entry, prior);
+        let file = identity_of(&copy.new_file)?;
         if let Err(error) = copy
-            .place
+            .new_file
             .try_commit(entry.name(), replace, Durability::Synced)
         {
             // If the copy has its name, it may have it on the disk too, and needs the map.
@@ -241,7 +241,7 @@ impl<'a> Copier<'a> {
             if exists && !has_name(entry, file) && old.is_none() {
                 self.remove_map(entry);
             }
-            self.unwritten.keep(copy.place, &error);
+            self.unwritten.keep(copy.new_file, &error);
             return Err(anyhow!(error).context("cannot give its copy the name"));
         }
         if both.is_some_and(|both| both != damage) {
@@ -249,10 +249,10 @@ impl<'a> Copier<'a> {
         }
         let rest = Rest::Copied;
         let report = Damage { map: &damage, rest };
-        self.face.report_damage(&entry.path(), &report);
+        self.reporter.report_damage(&entry.path(), &report);
         self.count_copy(copy.method, copy.n_bytes);
         Ok(CopyResult {
-            line: line_of_damaged(known),
+            line: line_of_damaged(prior),
             file: Some(file),
             is_copy: true,
             is_damaged: true,
@@ -262,10 +262,10 @@ impl<'a> Copier<'a> {
 
     /// Takes back the announcement of a killed run. So the record of the file stays, even if this run
     /// is killed too.
-    fn cancel_announced(&self, entry: &Entry, known: Known) {
-        if known.announced.is_some() {
+    fn cancel_announced(&self, entry: &Entry, prior: PriorRecord) {
+        if prior.announced.is_some() {
             let path = entry.path();
-            self.journaling
+            self.journal
                 .add([(path.as_os_str().as_bytes(), JournalEntry::Cancelled)]);
         }
     }
@@ -279,7 +279,7 @@ impl<'a> Copier<'a> {
             Err(errno) => return Err(io::Error::from(errno)).context("cannot stat its copy"),
             Ok(_) => {}
         }
-        self.ensure_own_name(entry, Known::default())?;
+        self.ensure_own_name(entry, PriorRecord::default())?;
         let error = io::Error::from(Errno::EXIST);
         Err(error).context("cannot give its copy the name")
     }
@@ -289,7 +289,7 @@ impl<'a> Copier<'a> {
     pub(crate) fn link_damaged(
         &self,
         entry: &Entry,
-        known: Known,
+        prior: PriorRecord,
         first: Named<'_>,
         existing: Option<&Stat>,
         copy: &Stat,
@@ -298,14 +298,14 @@ impl<'a> Copier<'a> {
         let map = DamageMap::of_file(directory, first.name, EmptyFile::CutMap);
         let map = map.context("cannot read the map of its first name")?;
         let map = map.context("its first name is damaged, and has no map")?;
-        let old = self.map_of_copy(entry, known)?;
+        let old = self.map_of_copy(entry, prior)?;
         let is_linked = existing.is_some_and(|existing| identity(existing) == identity(copy));
         if existing.is_some() && !is_linked {
             match &old {
                 None => bail!("cannot read {}; its existing copy is kept", map.words()),
                 Some(old) if map.lost_bytes() >= old.lost_bytes() => {
                     let (map, rest) = (&map, Rest::Kept);
-                    self.face
+                    self.reporter
                         .report_damage(&entry.path(), &Damage { map, rest });
                     return Ok(DamagedLink::Left);
                 }
@@ -325,7 +325,7 @@ impl<'a> Copier<'a> {
         if !is_linked || old.as_ref() != Some(&map) {
             write_map(entry, both.as_ref().unwrap_or(&map), size, replace_map)?;
         }
-        self.cancel_announced(entry, known);
+        self.cancel_announced(entry, prior);
         let (rest, outcome) = if is_linked {
             (Rest::Kept, DamagedLink::Left)
         } else {
@@ -340,15 +340,15 @@ impl<'a> Copier<'a> {
             write_map(entry, &map, size, Replace::Yes)?;
         }
         let map = &map;
-        self.face
+        self.reporter
             .report_damage(&entry.path(), &Damage { map, rest });
         Ok(outcome)
     }
 }
 
 /// The line of a damaged copy: its record stays, without the announcement of a killed run.
-pub(crate) fn line_of_damaged(known: Known) -> Line {
-    match (known.announced, known.recorded) {
+pub(crate) fn line_of_damaged(prior: PriorRecord) -> Line {
+    match (prior.announced, prior.recorded) {
         (None, _) => Line::Keep,
         (Some(_), Some(recorded)) => Line::Set(recorded),
         (Some(_), None) => Line::Remove,

@@ -13,7 +13,7 @@ use crate::dircopy::damage_map::{DamageMap, EmptyFile, mapped_name};
 use crate::dircopy::hash::reader::{FoundDigest, open_regular, size};
 use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::manifest::write::update::Line;
-use crate::dircopy::schedule::lookup::{Known, Modified};
+use crate::dircopy::schedule::lookup::{Modified, PriorRecord};
 use crate::dircopy::settings::Settings;
 use crate::dircopy::stat::is_regular;
 use crate::dircopy::walk::Entry;
@@ -50,7 +50,7 @@ impl<'a> Copier<'a> {
         }
         Ok(CopyResult {
             is_copy: false,
-            ..self.left(Line::Keep, &existing, Known::default())
+            ..self.left(Line::Keep, &existing, PriorRecord::default())
         })
     }
 
@@ -69,8 +69,8 @@ impl<'a> Copier<'a> {
     /// # Errors
     ///
     /// The name belongs to another entry, or the names cannot be compared.
-    pub(crate) fn ensure_own_name(&self, entry: &Entry, known: Known) -> anyhow::Result<()> {
-        let other = self.names.of_entry(entry, known);
+    pub(crate) fn ensure_own_name(&self, entry: &Entry, prior: PriorRecord) -> anyhow::Result<()> {
+        let other = self.names.of_entry(entry, prior);
         match other.context("cannot compare its name with others")? {
             None => Ok(()),
             Some(other) => Err(anyhow!(other).context("not copied")),
@@ -83,22 +83,22 @@ impl<'a> Copier<'a> {
     pub(crate) fn refuse_other_name(
         &self,
         entry: &Entry,
-        known: Known,
+        prior: PriorRecord,
     ) -> anyhow::Result<Option<CopyResult>> {
-        let other = self.names.of_entry(entry, known);
+        let other = self.names.of_entry(entry, prior);
         let Some(other) = other.context("cannot compare its name with others")? else {
             return Ok(None);
         };
         let error = anyhow!(other).context("not copied");
-        self.face.complain(&entry.path(), &error);
-        let line = if known.recorded.is_none() && known.announced.is_some() {
+        self.reporter.report_error(&entry.path(), &error);
+        let line = if prior.recorded.is_none() && prior.announced.is_some() {
             Line::Remove
         } else {
             Line::Keep
         };
         Ok(Some(CopyResult {
             line,
-            is_news: line == Line::Remove,
+            needs_journal: line == Line::Remove,
             ..CopyResult::default()
         }))
     }
@@ -107,43 +107,43 @@ impl<'a> Copier<'a> {
     pub(super) fn start_regular(
         &mut self,
         entry: &Entry,
-        known: Known,
+        prior: PriorRecord,
     ) -> anyhow::Result<Started<'a>> {
         if let Some(result) = self.pass_over_map(entry)? {
             return Ok(Started::finished(result));
         }
         let existing = entry.existing().context("cannot stat its copy")?;
         if existing.is_some()
-            && let Some(refused) = self.refuse_other_name(entry, known)?
+            && let Some(refused) = self.refuse_other_name(entry, prior)?
         {
             return Ok(Started::finished(refused));
         }
         if existing.as_ref().is_none_or(is_regular)
-            && let Some(map) = self.map_of_copy(entry, known)?
+            && let Some(map) = self.map_of_copy(entry, prior)?
         {
-            return self.complete(entry, existing, known, map);
+            return self.complete(entry, existing, prior, map);
         }
         let bytes = Some(&self.counts.bytes);
-        let version = if self.is_newer_than_record(entry, existing.as_ref(), known) {
+        let version = if self.is_newer_than_record(entry, existing.as_ref(), prior) {
             Version::Unknown
         } else {
             Version::Recorded
         };
         let target = |replace| Target {
             version,
-            ..Target::new(replace, known)
+            ..Target::new(replace, prior)
         };
         let Some(existing) = existing else {
             return self.copy(entry, target(Replace::No), bytes);
         };
-        if known.is_accepted && is_regular(&existing) {
-            return self.leave(entry, &existing, known).map(Started::finished);
+        if prior.is_accepted && is_regular(&existing) {
+            return self.leave(entry, &existing, prior).map(Started::finished);
         }
         match self.decide(self.settings.policy, entry, &existing) {
             Decision::Copy => self.copy(entry, target(Replace::Yes), bytes),
-            Decision::Skip => self.leave_or_repair(entry, &existing, known),
+            Decision::Skip => self.leave_or_repair(entry, &existing, prior),
             decision @ (Decision::Compare | Decision::CompareInDoubt) => {
-                self.compare(entry, &existing, known, decision)
+                self.compare(entry, &existing, prior, decision)
             }
         }
     }
@@ -154,11 +154,11 @@ impl<'a> Copier<'a> {
         &self,
         entry: &Entry,
         existing: Option<&Stat>,
-        known: Known,
+        prior: PriorRecord,
     ) -> bool {
         self.settings.policy == Policy::Always
-            || known.is_accepted
-            || known.modified == Modified::AfterRecords
+            || prior.is_accepted
+            || prior.modified == Modified::AfterRecords
             || existing.is_some_and(|existing| is_newer_version(entry.stat(), existing))
     }
 
@@ -168,18 +168,18 @@ impl<'a> Copier<'a> {
         &mut self,
         entry: &Entry,
         existing: &Stat,
-        known: Known,
+        prior: PriorRecord,
     ) -> anyhow::Result<Started<'a>> {
-        match self.leave(entry, existing, known) {
+        match self.leave(entry, existing, prior) {
             Err(error)
                 if self.settings.policy == Policy::Update && error.is::<DiffersFromRecord>() =>
             {
-                let original = self.reader.digest_of_original(entry, &known.expected())?;
+                let original = self.reader.digest_of_original(entry, &prior.expected())?;
                 if !original.is_as_recorded {
                     return Err(error);
                 }
                 // The bytes of the copy have been counted.
-                self.copy(entry, Target::new(Replace::Yes, known), None)
+                self.copy(entry, Target::new(Replace::Yes, prior), None)
             }
             result => result.map(Started::finished),
         }
@@ -190,15 +190,15 @@ impl<'a> Copier<'a> {
         &mut self,
         entry: &Entry,
         existing: &Stat,
-        known: Known,
+        prior: PriorRecord,
         decision: Decision,
     ) -> anyhow::Result<Started<'a>> {
-        let (bytes, expected) = (Some(&self.counts.bytes), known.expected());
+        let (bytes, expected) = (Some(&self.counts.bytes), prior.expected());
         let found = self.reader.digest_of_copy(entry, bytes, &expected)?;
         let original = self.reader.digest_of_original(entry, &expected)?;
         if found.digest == original.digest {
-            let line = self.compare_with_record(found, known)?;
-            return Ok(Started::finished(self.left(line, existing, known)));
+            let line = self.compare_with_record(found, prior)?;
+            return Ok(Started::finished(self.left(line, existing, prior)));
         }
         let may_be_newer = decision == Decision::CompareInDoubt && found.is_as_recorded;
         if !original.is_as_recorded && !may_be_newer {
@@ -209,7 +209,7 @@ impl<'a> Copier<'a> {
             });
         }
         // The bytes of the copy have been counted.
-        self.copy(entry, Target::new(Replace::Yes, known), None)
+        self.copy(entry, Target::new(Replace::Yes, prior), None)
     }
 
     /// Decides whether a regular file replaces `existing`.
@@ -231,7 +231,7 @@ impl<'a> Copier<'a> {
         digest: Option<Digest>,
     ) -> anyhow::Result<()> {
         let target = &copy.target;
-        let expected = target.known.expected();
+        let expected = target.prior.expected();
         if target.version != Version::Recorded || expected.is_empty() {
             return Ok(());
         }
@@ -242,7 +242,7 @@ impl<'a> Copier<'a> {
             Some(_) if !has_other_algorithm => false,
             // The run makes no digests, or digests of another algorithm.
             _ => {
-                let found = self.reader.compare_file(copy.place.file(), &expected);
+                let found = self.reader.compare_file(copy.new_file.file(), &expected);
                 found.context("cannot read its copy")?
             }
         };
@@ -263,7 +263,7 @@ impl<'a> Copier<'a> {
         &mut self,
         entry: &Entry,
         existing: &Stat,
-        known: Known,
+        prior: PriorRecord,
     ) -> anyhow::Result<CopyResult> {
         if !is_regular(existing) {
             if self.settings.verifies_existing {
@@ -273,7 +273,7 @@ impl<'a> Copier<'a> {
             self.counts.others.add(1);
             return Ok(CopyResult::default());
         }
-        if known.recorded.is_none() && is_damage_map(entry)? {
+        if prior.recorded.is_none() && is_damage_map(entry)? {
             // It is the map of a damaged copy, and no copy of the entry.
             self.counts.others.add(1);
             return Ok(CopyResult::default());
@@ -283,28 +283,28 @@ impl<'a> Copier<'a> {
             && self.decide(Policy::Update, entry, existing) == Decision::Compare;
         let bytes = &self.counts.bytes;
         let Settings {
-            lists_skipped,
+            hashes_skipped,
             verifies_existing,
             ..
         } = self.settings;
-        if !lists_skipped && !verifies_existing && !known.is_accepted && !known.is_doubtful() {
+        if !hashes_skipped && !verifies_existing && !prior.is_accepted && !prior.is_doubtful() {
             bytes.add(size(entry.stat()));
             return Ok(CopyResult {
                 is_copy: is_same,
-                ..self.left(Line::Keep, existing, known)
+                ..self.left(Line::Keep, existing, prior)
             });
         }
         let found = self
             .reader
-            .digest_of_copy(entry, Some(bytes), &known.expected())?;
-        let line = self.compare_with_record(found, known)?;
-        if *verifies_existing && !known.is_accepted {
+            .digest_of_copy(entry, Some(bytes), &prior.expected())?;
+        let line = self.compare_with_record(found, prior)?;
+        if *verifies_existing && !prior.is_accepted {
             let original = self.reader.digest_of_original(entry, &[])?;
             if found.digest != original.digest {
-                self.face
-                    .complain(&entry.path(), &anyhow!("its copy differs from it"));
+                self.reporter
+                    .report_error(&entry.path(), &anyhow!("its copy differs from it"));
                 // Until the copy is repaired, the line has the digest that it should have.
-                let is_unrecorded = known.expected().is_empty();
+                let is_unrecorded = prior.expected().is_empty();
                 let line = if is_unrecorded && Self::damage_of_original(entry)?.is_empty() {
                     self.listed(original.digest)
                 } else {
@@ -312,14 +312,14 @@ impl<'a> Copier<'a> {
                 };
                 return Ok(CopyResult {
                     line,
-                    is_news: line != Line::Keep,
+                    needs_journal: line != Line::Keep,
                     ..CopyResult::default()
                 });
             }
         }
         Ok(CopyResult {
             is_copy: is_same || *verifies_existing,
-            ..self.left(line, existing, known)
+            ..self.left(line, existing, prior)
         })
     }
 
@@ -331,9 +331,9 @@ impl<'a> Copier<'a> {
     pub(super) fn compare_with_record(
         &self,
         found: FoundDigest,
-        known: Known,
+        prior: PriorRecord,
     ) -> anyhow::Result<Line> {
-        if !found.is_as_recorded && !known.is_accepted {
+        if !found.is_as_recorded && !prior.is_accepted {
             bail!(DiffersFromRecord);
         }
         Ok(self.listed(found.digest))
@@ -348,15 +348,15 @@ impl<'a> Copier<'a> {
         &mut self,
         entry: &Entry,
         found: FileDigest,
-        known: Known,
+        prior: PriorRecord,
     ) -> anyhow::Result<()> {
-        let expected = known.expected();
-        if known.is_accepted || expected.is_empty() || expected.contains(&found) {
+        let expected = prior.expected();
+        if prior.is_accepted || expected.is_empty() || expected.contains(&found) {
             return Ok(());
         }
         // The record may be of another algorithm.
         let found = self.reader.digest_of_copy(entry, None, &expected)?;
-        self.compare_with_record(found, known).map(|_| ())
+        self.compare_with_record(found, prior).map(|_| ())
     }
 
     /// Whether an original has the contents of a copy, which has another name and this line.
@@ -381,7 +381,7 @@ impl<'a> Copier<'a> {
 
     /// The line of a file with this digest.
     pub(super) fn listed(&self, digest: Digest) -> Line {
-        if self.settings.leaves_sums {
+        if self.settings.writes_manifest {
             Line::Set(FileDigest {
                 algorithm: self.settings.algorithm,
                 digest,
@@ -392,14 +392,14 @@ impl<'a> Copier<'a> {
     }
 
     /// Counts a copy that was left. Returns its result.
-    pub(super) fn left(&self, line: Line, existing: &Stat, known: Known) -> CopyResult {
+    pub(super) fn left(&self, line: Line, existing: &Stat, prior: PriorRecord) -> CopyResult {
         self.counts.files.add(1);
         self.counts.bytes_of_files.add(size(existing));
         self.counts.skipped.add(1);
-        let is_recorded = known.announced.is_none() && known.recorded.map(Line::Set) == Some(line);
+        let is_recorded = prior.announced.is_none() && prior.recorded.map(Line::Set) == Some(line);
         CopyResult {
             line,
-            is_news: line != Line::Keep && !is_recorded,
+            needs_journal: line != Line::Keep && !is_recorded,
             file: Some(identity(existing)),
             proof: match line {
                 Line::Keep | Line::Remove => Proof::None,

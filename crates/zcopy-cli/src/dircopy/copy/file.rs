@@ -17,7 +17,7 @@ use crate::dircopy::hash::reader::{
 };
 use crate::dircopy::interrupt::Interrupted;
 use crate::dircopy::reporter::counts::Count;
-use crate::dircopy::schedule::lookup::Known;
+use crate::dircopy::schedule::lookup::PriorRecord;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::walk::containment::identity;
 use crate::dircopy::write::atomic_file::{self, Replace};
@@ -28,7 +28,7 @@ use crate::dircopy::write::metadata::Permissions;
 const MAX_UNINTERRUPTED: u64 = 64 << 20;
 
 /// The file under construction, in its directory.
-pub(super) type Place = atomic_file::Place<Arc<OwnedFd>>;
+pub(super) type AtomicFile = atomic_file::AtomicFile<Arc<OwnedFd>>;
 
 /// How a copy gets its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) enum Method {
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) replace: Replace,
-    pub(super) known: Known,
+    pub(super) prior: PriorRecord,
     /// The map beside a damaged copy.
     pub(super) map: Option<DamageMap>,
     pub(super) version: Version,
@@ -58,10 +58,10 @@ pub(super) enum Version {
 }
 
 impl Target {
-    pub(super) fn new(replace: Replace, known: Known) -> Self {
+    pub(super) fn new(replace: Replace, prior: PriorRecord) -> Self {
         Self {
             replace,
-            known,
+            prior,
             map: None,
             version: Version::Unknown,
         }
@@ -73,7 +73,7 @@ pub(super) struct PendingCopy<'a> {
     pub(super) source: File,
     /// The state of the source when the copy began.
     pub(super) stat: Stat,
-    pub(super) place: Place,
+    pub(super) new_file: AtomicFile,
     pub(super) target: Target,
     pub(super) method: Method,
     /// Ranges of the original that cannot be read.
@@ -97,7 +97,7 @@ impl<'a> PendingCopy<'a> {
             bail!("it was replaced before it could be copied");
         }
         Ok(Self {
-            place: create_place(entry, &stat, permissions)?,
+            new_file: create_new_file(entry, &stat, permissions)?,
             source,
             stat,
             target,
@@ -113,20 +113,24 @@ impl<'a> PendingCopy<'a> {
     pub(super) fn read_ahead(&self) {
         if size(&self.stat) < READ_SIZE as u64 {
             // Without it the clone is only read later.
-            let _ = rustix::fs::fadvise(&self.place, 0, None, Advice::WillNeed);
+            let _ = rustix::fs::fadvise(&self.new_file, 0, None, Advice::WillNeed);
         }
     }
 }
 
 /// Creates an empty file for a copy.
-fn create_place(entry: &Entry, stat: &Stat, permissions: Permissions) -> anyhow::Result<Place> {
+fn create_new_file(
+    entry: &Entry,
+    stat: &Stat,
+    permissions: Permissions,
+) -> anyhow::Result<AtomicFile> {
     // Without these bits an owner who is not root could not set extended attributes.
     let private = Mode::RUSR | Mode::WUSR;
     let mode = match permissions {
         Permissions::Original => Mode::from_raw_mode(stat.st_mode & 0o777) | private,
         Permissions::Created { .. } => private,
     };
-    Place::with_mode(Arc::clone(entry.destination_directory()), mode)
+    AtomicFile::with_mode(Arc::clone(entry.destination_directory()), mode)
         .context("cannot create its copy")
 }
 
@@ -200,11 +204,11 @@ impl<'a> Copier<'a> {
             Started::Cloned(copy) => *copy,
             Started::Read(read) => return Ok(read),
         };
-        let (file, size) = (copy.place.file(), size(&copy.stat));
+        let (file, size) = (copy.new_file.file(), size(&copy.stat));
         let contents = match self.reader.read_past_cache(file, size, copy.counter) {
             Err(error) if self.settings.skips_errors && !is_interrupted(&error) => {
                 let permissions = self.settings.preserve.permissions;
-                copy.place = create_place(entry, &copy.stat, permissions)?;
+                copy.new_file = create_new_file(entry, &copy.stat, permissions)?;
                 // The bytes of the clone have been counted.
                 copy.counter = None;
                 self.write(entry, &mut copy)?
@@ -227,8 +231,10 @@ impl<'a> Copier<'a> {
             return result.map(ReadCopy::Finished);
         }
         let digest = match contents {
-            Some(Contents::Kept(bytes)) => return Ok(ReadCopy::Unhashed(Box::new(copy), bytes)),
-            Some(Contents::Digested(digest)) => Some(digest),
+            Some(Contents::Buffered(bytes)) => {
+                return Ok(ReadCopy::Unhashed(Box::new(copy), bytes));
+            }
+            Some(Contents::Digest(digest)) => Some(digest),
             None => None,
         };
         Ok(ReadCopy::Unannounced(Box::new(copy), digest))
@@ -239,14 +245,14 @@ impl<'a> Copier<'a> {
         let PendingCopy {
             source,
             stat,
-            place,
+            new_file,
             ..
         } = copy;
         let devices = (identity(stat).0, entry.directory().destination_device());
-        if size(stat) == 0 || !self.sharing.may_share(devices) {
+        if size(stat) == 0 || !self.reflink_support.may_share(devices) {
             return Ok(false);
         }
-        let transfer = Transfer::new(source, place)
+        let transfer = Transfer::new(source, new_file)
             .source_offset(0)
             .sink_offset(0)
             .reflink(Reflink::Always);
@@ -259,7 +265,7 @@ impl<'a> Copier<'a> {
             }
             Ok(_) => bail!("it changed while it was copied"),
             Err(error) if error.is_unsuitable() && error.bytes() == 0 => {
-                self.sharing.learn(devices, &error);
+                self.reflink_support.learn(devices, &error);
                 Ok(false)
             }
             Err(error) => Err(transfer_error(&error)),
@@ -274,7 +280,7 @@ impl<'a> Copier<'a> {
     ) -> anyhow::Result<Option<Contents>> {
         let mut skipped = DamageMap::default();
         let size = size(&copy.stat);
-        let mut transfer = Transfer::new(&copy.source, &copy.place).limit(read_limit(size));
+        let mut transfer = Transfer::new(&copy.source, &copy.new_file).limit(read_limit(size));
         transfer = if self.settings.skips_errors {
             // Zeros in place of bytes that cannot be read become holes.
             let sparse = transfer.sparse(Sparse::Detect);
@@ -323,7 +329,7 @@ impl<'a> Copier<'a> {
 
     fn explain(&self, entry: &Entry, report: &Report) {
         if self.settings.explains {
-            self.face.remark(&entry.path(), &format!("{report:#}"));
+            self.reporter.note(&entry.path(), &format!("{report:#}"));
         }
     }
 }

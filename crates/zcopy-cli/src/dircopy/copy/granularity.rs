@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::policy::Kept;
 use crate::dircopy::mtime::{Granularity, Time};
 use crate::dircopy::walk::Entry;
-use crate::dircopy::write::atomic_file::{Place, temp_name};
+use crate::dircopy::write::atomic_file::{AtomicFile, temp_name};
 use crate::dircopy::write::metadata::{Named, hold};
 
 /// A time that every file system can represent. Each granularity rounds it to another time.
@@ -31,16 +31,16 @@ pub(crate) struct Granularities {
 impl Granularities {
     /// Returns `time` as the file system of an entry's copy keeps it.
     pub(crate) fn kept(&self, entry: &Entry, time: Time) -> Kept {
-        let place = entry.destination_directory().as_fd();
+        let new_file = entry.destination_directory().as_fd();
         if time.is_beyond_32_bits() {
             // The last time differs between file systems, so that each time is tried.
-            return probe_file(place, time).map_or(Kept::Unknown, |(kept, _)| Kept::As(kept));
+            return probe_file(new_file, time).map_or(Kept::Unknown, |(kept, _)| Kept::As(kept));
         }
         let device = entry.directory().destination_device();
         let known = self.lock().get(&device).copied();
         let granularity = known.unwrap_or_else(|| {
             // Two threads may probe one device. A lock would make threads wait for other file systems.
-            let found = probe(place);
+            let found = probe(new_file);
             self.lock().insert(device, found);
             found
         });
@@ -84,10 +84,10 @@ enum Naming {
 
 /// Sets the time of a new file in this directory, and reads it back.
 fn probe_file(directory: BorrowedFd<'_>, time: Time) -> std::io::Result<(Time, Naming)> {
-    let place = Place::new(directory)?;
-    rustix::fs::futimens(&place, &timestamps(time))?;
-    let kept = read_back(place.as_fd())?;
-    let naming = if place.is_nameless() {
+    let new_file = AtomicFile::new(directory)?;
+    rustix::fs::futimens(&new_file, &timestamps(time))?;
+    let kept = read_back(new_file.as_fd())?;
+    let naming = if new_file.is_nameless() {
         Naming::Nameless
     } else {
         Naming::Hidden

@@ -16,7 +16,7 @@ use crate::dircopy::walk::Entry;
 
 /// A job under way.
 enum Task<T> {
-    /// The ledger does the rest.
+    /// The finisher does the rest.
     Handed(EntryResult),
     Copy {
         entry: Entry,
@@ -59,7 +59,7 @@ impl<'a> Copier<'a> {
         let mut results = Vec::with_capacity(batch.len());
         let mut batch = batch.into_iter().peekable();
         while batch.peek().is_some() {
-            self.copy_group(batch.by_ref().take(self.most_ahead), &mut results);
+            self.copy_group(batch.by_ref().take(self.group_size), &mut results);
         }
         results
     }
@@ -93,26 +93,26 @@ impl<'a> Copier<'a> {
             });
             results.push(self.end_job(published));
         }
-        self.flush_news();
+        self.flush_journal_queue();
     }
 
     fn start_job(&mut self, job: Job) -> Task<Started<'a>> {
-        let Job { entry, role, known } = job;
-        let known = match self.interrupt.check() {
-            Ok(()) => known.context("cannot read the manifests of the destination"),
+        let Job { entry, role, prior } = job;
+        let prior = match self.interrupt.check() {
+            Ok(()) => prior.context("cannot read the manifests of the destination"),
             Err(interrupted) => Err(interrupted.into()),
         };
-        if let (Role::Additional { file }, Ok(known)) = (role, &known)
-            && !known.is_accepted
+        if let (Role::Additional { file }, Ok(prior)) = (role, &prior)
+            && !prior.is_accepted
             && !self.stays_as_it_is(&entry)
         {
             return Task::Handed(EntryResult::Additional {
-                entry: entry.wait(self.while_waiting),
+                entry: entry.wait(self.deferred_dirs),
                 file,
-                known: *known,
+                prior: *prior,
             });
         }
-        let step = known.and_then(|known| self.start(&entry, known));
+        let step = prior.and_then(|prior| self.start(&entry, prior));
         Task::Copy { entry, role, step }
     }
 
@@ -123,7 +123,7 @@ impl<'a> Copier<'a> {
             (_, ReadCopy::Unannounced(..) | ReadCopy::Finished(_)) => None,
         });
         let contents: Vec<_> = unhashed.collect();
-        let digests = self.reader.tap.digests(&contents);
+        let digests = self.reader.client.digests(&contents);
         let mut digests = digests.into_iter();
         let hashed = read.into_iter().map(|task| {
             task.then(|_, read| match read {
@@ -146,7 +146,7 @@ impl<'a> Copier<'a> {
         self.announce_all(copies);
     }
 
-    /// Reports what failed, and makes the result for the ledger.
+    /// Reports what failed, and makes the result for the finisher.
     fn end_job(&mut self, task: Task<CopyResult>) -> EntryResult {
         let (entry, role, step) = match task {
             Task::Handed(result) => return result,
@@ -156,17 +156,17 @@ impl<'a> Copier<'a> {
         let copy = step
             .map_err(|error| {
                 if !is_interrupted(&error) {
-                    self.face.complain(&path, &error);
+                    self.reporter.report_error(&path, &error);
                 }
             })
             .ok();
-        if let Err(trouble) = entry.done() {
-            self.face.complain_of(&trouble);
+        if let Err(error) = entry.done() {
+            self.reporter.report_walk_error(&error);
         }
         let path = path.into_os_string().into_vec();
-        if let Some(copy) = copy.filter(|copy| copy.is_news) {
-            let news = journal_entry(copy.line).map(|entry| (path.clone(), entry));
-            self.news.extend(news);
+        if let Some(copy) = copy.filter(|copy| copy.needs_journal) {
+            let journal_queue = journal_entry(copy.line).map(|entry| (path.clone(), entry));
+            self.journal_queue.extend(journal_queue);
         }
         match role {
             Role::First { file, n_more } => EntryResult::First {

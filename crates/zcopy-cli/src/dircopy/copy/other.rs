@@ -12,7 +12,7 @@ use super::{Copier, CopyResult};
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::write::update::Line;
 use crate::dircopy::mtime::Time;
-use crate::dircopy::schedule::lookup::Known;
+use crate::dircopy::schedule::lookup::PriorRecord;
 use crate::dircopy::stat::{file_type, is_regular};
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::atomic_file::{Replace, SpecialFile, place_other};
@@ -21,17 +21,21 @@ use crate::dircopy::write::metadata::Named;
 
 impl Copier<'_> {
     /// Copies an entry that is not a regular file, or leaves its copy.
-    pub(super) fn copy_other(&mut self, entry: &Entry, known: Known) -> anyhow::Result<CopyResult> {
+    pub(super) fn copy_other(
+        &mut self,
+        entry: &Entry,
+        prior: PriorRecord,
+    ) -> anyhow::Result<CopyResult> {
         let existing = entry.existing().context("cannot stat its copy")?;
-        if known.is_accepted {
+        if prior.is_accepted {
             // The user accepts the file in the destination.
             return match existing.filter(is_regular) {
-                Some(existing) => self.leave(entry, &existing, known),
+                Some(existing) => self.leave(entry, &existing, prior),
                 None => bail!("its copy is not a regular file, and cannot be accepted"),
             };
         }
         if existing.is_some()
-            && let Some(refused) = self.refuse_other_name(entry, known)?
+            && let Some(refused) = self.refuse_other_name(entry, prior)?
         {
             return Ok(refused);
         }
@@ -51,7 +55,7 @@ impl Copier<'_> {
         if let Some(existing) = &existing
             && !is_left
             && is_regular(existing)
-            && known.recorded.is_some()
+            && prior.recorded.is_some()
             && self.settings.policy != Policy::Always
             && Time::modified(entry.stat()) <= Time::modified(existing)
         {
@@ -60,13 +64,13 @@ impl Copier<'_> {
             );
         }
         if !is_left {
-            if known.recorded.is_some() || known.announced.is_some() {
-                self.settle_announcement(entry, known)?;
+            if prior.recorded.is_some() || prior.announced.is_some() {
+                self.settle_announcement(entry, prior)?;
                 let path = entry.path();
                 let cleared = (path.as_os_str().as_bytes(), Announced::Clears);
-                let durability = known.durability_of(Announced::Clears, self.settings.durability);
-                self.journaling.announce([cleared], durability);
-                self.journaling.allow_name(Replace::Yes, durability)?;
+                let durability = prior.durability_of(Announced::Clears, self.settings.durability);
+                self.journal.announce([cleared], durability);
+                self.journal.allow_name(Replace::Yes, durability)?;
             }
             if let Err(error) = self.place(entry, existing.as_ref()) {
                 let found = entry.existing().ok().flatten();
@@ -74,10 +78,10 @@ impl Copier<'_> {
                     return Err(error);
                 }
                 // The copy has the name, but maybe not on the disk. The recorded file is gone.
-                self.face.complain(&entry.path(), &error);
+                self.reporter.report_error(&entry.path(), &error);
                 return Ok(CopyResult {
                     line: Line::Remove,
-                    is_news: !known.expected().is_empty(),
+                    needs_journal: !prior.expected().is_empty(),
                     ..CopyResult::default()
                 });
             }
@@ -86,7 +90,7 @@ impl Copier<'_> {
         let is_copy = !is_left || existing.is_some_and(|existing| is_alike(entry, &existing));
         Ok(CopyResult {
             line: if stays_file { Line::Keep } else { Line::Remove },
-            is_news: !stays_file && !known.expected().is_empty(),
+            needs_journal: !stays_file && !prior.expected().is_empty(),
             is_copy,
             ..CopyResult::default()
         })
@@ -112,13 +116,14 @@ impl Copier<'_> {
             && self.symlinks.changes(destination.directory, device) == Changes::Target
         {
             other = other.without_attributes();
-            self.face.report_limitation(Limitation::SymlinkAttributes);
+            self.reporter
+                .report_limitation(Limitation::SymlinkAttributes);
         }
         let placed = place_other(&other, destination, replace, durability);
         if let Err(error) = &placed
             && error.kind() == io::ErrorKind::AlreadyExists
         {
-            self.ensure_own_name(entry, Known::default())?;
+            self.ensure_own_name(entry, PriorRecord::default())?;
             let Named { directory, name } = destination;
             let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
             if found.is_ok_and(|found| is_alike(entry, &found)) {
@@ -126,9 +131,9 @@ impl Copier<'_> {
             }
         }
         let placed = placed.context("cannot make its copy")?;
-        self.face.report_exclusivity(placed.exclusivity);
+        self.reporter.report_exclusivity(placed.exclusivity);
         if let Err(error) = placed.attributes {
-            self.face.complain_of_attributes(&entry.path(), error);
+            self.reporter.report_metadata_error(&entry.path(), error);
         }
         Ok(())
     }

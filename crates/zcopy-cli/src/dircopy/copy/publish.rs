@@ -5,13 +5,13 @@ use std::io;
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Advice, Stat};
 
-use super::file::{Method, PendingCopy, Place, Target};
+use super::file::{AtomicFile, Method, PendingCopy, Target};
 use super::policy::{Decision, Policy, decide};
 use super::{Copier, CopyResult, Proof};
 use crate::digest::Digest;
 use crate::dircopy::hash::reader::{Changes, changes, open_regular, size};
 use crate::dircopy::manifest::write::update::Line;
-use crate::dircopy::schedule::lookup::Known;
+use crate::dircopy::schedule::lookup::PriorRecord;
 use crate::dircopy::stat::is_regular;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::walk::containment::{Identity, identity};
@@ -48,11 +48,11 @@ impl Copier<'_> {
         self.prepare(entry, &copy, digest)?;
         let PendingCopy {
             stat,
-            mut place,
+            mut new_file,
             target:
                 Target {
                     replace,
-                    known,
+                    prior,
                     map,
                     ..
                 },
@@ -60,18 +60,18 @@ impl Copier<'_> {
             n_bytes,
             ..
         } = copy;
-        self.journaling.allow_name(replace, announced)?;
-        let pending = place_identity(&place)?;
+        self.journal.allow_name(replace, announced)?;
+        let pending = identity_of(&new_file)?;
         // Without its map, a damaged copy that comes back after a crash would pass for a whole one.
         let durability = match map {
             Some(_) => Durability::Synced,
             None => self.settings.durability,
         };
-        let exclusivity = match place.try_commit(entry.name(), replace, durability) {
+        let exclusivity = match new_file.try_commit(entry.name(), replace, durability) {
             Ok(exclusivity) => exclusivity,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.ensure_own_name(entry, Known::default())?;
-                drop(place);
+                self.ensure_own_name(entry, PriorRecord::default())?;
+                drop(new_file);
                 let accepted = self.accept_existing(entry, &stat, digest)?;
                 return accepted
                     .ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));
@@ -79,30 +79,32 @@ impl Copier<'_> {
             Err(error) if durability == Durability::Synced && has_name(entry, pending) => {
                 let error = io::Error::new(error.kind(), exit::worded(&error));
                 let failed = "cannot give its copy the name for certain";
-                return Ok(self.report_unproven(entry, error, failed));
+                return Ok(self.report_uncertain(entry, error, failed));
             }
             Err(error) => {
                 let failed = match durability {
                     Durability::Cached => "cannot give its copy the name",
                     Durability::Synced => "cannot give its copy the name, or not for certain",
                 };
-                self.unwritten.keep(place, &error);
+                self.unwritten.keep(new_file, &error);
                 return Err(anyhow!(error).context(failed));
             }
         };
-        self.face.report_exclusivity(exclusivity);
+        self.reporter.report_exclusivity(exclusivity);
         // Additional names are linked to this file and to no other. Over FUSE the new name may have
         // changed the inode number.
         let may_get_names = entry.stat().st_nlink > 1;
-        let file = may_get_names.then(|| rustix::fs::fstat(&place)).transpose();
+        let file = may_get_names
+            .then(|| rustix::fs::fstat(&new_file))
+            .transpose();
         let file = match file {
             Ok(stat) => stat.map(|stat| identity(&stat)),
             Err(errno) => {
-                return Ok(self.report_unproven(entry, errno.into(), "cannot stat its copy"));
+                return Ok(self.report_uncertain(entry, errno.into(), "cannot stat its copy"));
             }
         };
-        if let Err(error) = sys::close_file(place.into_file().into()) {
-            return Ok(self.report_unproven(entry, error, "cannot close its copy"));
+        if let Err(error) = sys::close_file(new_file.into_file().into()) {
+            return Ok(self.report_uncertain(entry, error, "cannot close its copy"));
         }
         if map.is_some() {
             self.remove_map(entry);
@@ -112,15 +114,15 @@ impl Copier<'_> {
             self.counts.replaced.add(1);
         }
         let line = digest
-            .filter(|_| self.settings.leaves_sums)
+            .filter(|_| self.settings.writes_manifest)
             .map_or(Line::Remove, |digest| self.listed(digest));
-        if line == Line::Remove && known.recorded.is_some() {
+        if line == Line::Remove && prior.recorded.is_some() {
             self.counts.records_dropped.add(1);
         }
         Ok(CopyResult {
             line,
             // The announcement of a new file records it.
-            is_news: replace == Replace::Yes || line == Line::Remove,
+            needs_journal: replace == Replace::Yes || line == Line::Remove,
             proof: Proof::Written,
             file,
             is_copy: true,
@@ -139,7 +141,7 @@ impl Copier<'_> {
         let PendingCopy {
             source,
             stat,
-            place,
+            new_file,
             damage,
             ..
         } = copy;
@@ -147,21 +149,21 @@ impl Copier<'_> {
             bail!("it changed while it was copied");
         }
         if self.settings.verifies && (digest.is_some() || damage.is_empty()) {
-            self.verify(place, size(stat), digest)?;
+            self.verify(new_file, size(stat), digest)?;
         }
         let preserve = self.settings.preserve;
         let replaces = self.replaces(entry, copy.target.replace)?;
         let applied = if entry.directory().hands_down() {
-            metadata::apply(source, place, stat, preserve, replaces)
+            metadata::apply(source, new_file, stat, preserve, replaces)
         } else {
-            metadata::apply_to_new(source, place, stat, preserve, replaces)
+            metadata::apply_to_new(source, new_file, stat, preserve, replaces)
         };
         if let Err(error) = applied {
-            self.face.complain_of_attributes(&entry.path(), error);
+            self.reporter.report_metadata_error(&entry.path(), error);
         }
         // A clone has no pages to write.
         if copy.method == Method::Written {
-            place.settle().context("cannot write its copy")?;
+            new_file.settle().context("cannot write its copy")?;
         }
         Ok(())
     }
@@ -195,12 +197,17 @@ impl Copier<'_> {
     }
 
     /// Reports a copy that has its name, and may not have its contents.
-    fn report_unproven(&self, entry: &Entry, error: io::Error, failed: &'static str) -> CopyResult {
+    fn report_uncertain(
+        &self,
+        entry: &Entry,
+        error: io::Error,
+        failed: &'static str,
+    ) -> CopyResult {
         let error = anyhow!(error).context(failed);
-        self.face.complain(&entry.path(), &error);
+        self.reporter.report_error(&entry.path(), &error);
         CopyResult {
             line: Line::Remove,
-            is_news: true,
+            needs_journal: true,
             ..CopyResult::default()
         }
     }
@@ -228,20 +235,25 @@ impl Copier<'_> {
             }
         }
         let line = digest.map_or(Line::Keep, |digest| self.listed(digest));
-        Ok(Some(self.left(line, &existing, Known::default())))
+        Ok(Some(self.left(line, &existing, PriorRecord::default())))
     }
 
     /// Reads the copy back from the disk.
-    fn verify(&mut self, place: &Place, size: u64, digest: Option<Digest>) -> anyhow::Result<()> {
+    fn verify(
+        &mut self,
+        new_file: &AtomicFile,
+        size: u64,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<()> {
         // Dirty pages cannot be dropped.
-        rustix::fs::fdatasync(place)
+        rustix::fs::fdatasync(new_file)
             .map_err(io::Error::from)
             .context("cannot write its copy")?;
         // A file system without a disk, such as tmpfs, keeps its pages.
-        let _ = rustix::fs::fadvise(place, 0, None, Advice::DontNeed);
-        let read = self.reader.read_past_cache(place.file(), size, None);
+        let _ = rustix::fs::fadvise(new_file, 0, None, Advice::DontNeed);
+        let read = self.reader.read_past_cache(new_file.file(), size, None);
         let read = read.context("cannot read its copy")?;
-        if Some(self.reader.tap.digest_of(&read)) != digest {
+        if Some(self.reader.client.digest_of(&read)) != digest {
             bail!("its copy does not read as it was written");
         }
         Ok(())
@@ -249,8 +261,8 @@ impl Copier<'_> {
 }
 
 /// The device and inode number of a copy under construction.
-pub(super) fn place_identity(place: &Place) -> anyhow::Result<Identity> {
-    let stat = rustix::fs::fstat(place).map_err(io::Error::from);
+pub(super) fn identity_of(new_file: &AtomicFile) -> anyhow::Result<Identity> {
+    let stat = rustix::fs::fstat(new_file).map_err(io::Error::from);
     Ok(identity(&stat.context("cannot stat its copy")?))
 }
 

@@ -6,11 +6,11 @@ use rustix::io::Errno;
 
 /// The pairs of devices, source and destination, between which files cannot be cloned.
 #[derive(Debug, Default)]
-pub(crate) struct Sharing {
+pub(crate) struct ReflinkSupport {
     unable: RwLock<Vec<(u64, u64)>>,
 }
 
-impl Sharing {
+impl ReflinkSupport {
     /// Whether cloning from one device to the other may work.
     pub(crate) fn may_share(&self, pair: (u64, u64)) -> bool {
         let unable = self.unable.read().unwrap_or_else(PoisonError::into_inner);

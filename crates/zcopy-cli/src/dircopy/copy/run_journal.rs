@@ -12,26 +12,26 @@ use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::journal::{AddError, EarlierFailure, Journal};
 use crate::dircopy::manifest::record::Announced;
-use crate::dircopy::reporter::Face;
+use crate::dircopy::reporter::Reporter;
 use crate::dircopy::write::atomic_file::{Durability, Replace};
 use crate::exit;
 
 /// The journal of a run. If it cannot be written, this is reported once, and no further file that
 /// would be recorded gets its name. If it cannot be synced, no recorded file is replaced.
 #[derive(Debug)]
-pub(crate) struct Journaling<'a> {
-    face: &'a Face<'a>,
+pub(crate) struct RunJournal<'a> {
+    reporter: &'a Reporter<'a>,
     journal: Option<Journal>,
     is_unwritten: AtomicBool,
     is_unsynced: AtomicBool,
     is_reported: AtomicBool,
 }
 
-impl<'a> Journaling<'a> {
+impl<'a> RunJournal<'a> {
     /// For a run without a journal.
-    pub(crate) fn none(face: &'a Face<'a>) -> Self {
+    pub(crate) fn none(reporter: &'a Reporter<'a>) -> Self {
         Self {
-            face,
+            reporter,
             journal: None,
             is_unwritten: AtomicBool::new(false),
             is_unsynced: AtomicBool::new(false),
@@ -40,17 +40,21 @@ impl<'a> Journaling<'a> {
     }
 
     /// Begins a journal. A second attempt follows one that fails.
-    pub(crate) fn begin(face: &'a Face<'a>, directory: &Arc<OwnedFd>, header: &Header) -> Self {
-        let mut journaling = Self::none(face);
+    pub(crate) fn begin(
+        reporter: &'a Reporter<'a>,
+        directory: &Arc<OwnedFd>,
+        header: &Header,
+    ) -> Self {
+        let mut this = Self::none(reporter);
         let begun = Journal::begin(directory, header).or_else(|error| {
-            journaling.report(&error);
+            this.report(&error);
             Journal::begin(directory, header)
         });
         match begun {
-            Ok(journal) => journaling.journal = Some(journal),
-            Err(_) => journaling.is_unwritten = AtomicBool::new(true),
+            Ok(journal) => this.journal = Some(journal),
+            Err(_) => this.is_unwritten = AtomicBool::new(true),
         }
-        journaling
+        this
     }
 
     /// Allows a file to get a name that was announced with this durability. Fails if an announcement
@@ -126,7 +130,7 @@ impl<'a> Journaling<'a> {
             && let Err(error) = journal.for_each_written(visit)
         {
             let error = anyhow!(error).context("cannot read the journal");
-            self.face.complain("".as_ref(), &error);
+            self.reporter.report_error("".as_ref(), &error);
         }
     }
 
@@ -145,7 +149,7 @@ impl<'a> Journaling<'a> {
         };
         if !is_consequence && !self.is_reported.swap(true, Ordering::Relaxed) {
             let error = anyhow!("cannot write the journal: {}", exit::worded(error));
-            self.face.complain("".as_ref(), &error);
+            self.reporter.report_error("".as_ref(), &error);
         }
     }
 }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::DamageMap;
 use super::map_text::{EmptyFile, MapText};
 use crate::dircopy::hash::reader::{open_regular, size};
-use crate::dircopy::write::atomic_file::{Durability, Place, Replace};
+use crate::dircopy::write::atomic_file::{AtomicFile, Durability, Replace};
 
 /// The suffix of the names of maps.
 const SUFFIX: &[u8] = b".damaged";
@@ -76,19 +76,20 @@ impl DamageMap {
         replace: Replace,
     ) -> io::Result<()> {
         let map = map_name(name);
-        let mut place = Place::with_mode(Arc::clone(directory), Mode::from_raw_mode(0o666))?;
-        let mut file = place.file();
+        let mut new_file =
+            AtomicFile::with_mode(Arc::clone(directory), Mode::from_raw_mode(0o666))?;
+        let mut file = new_file.file();
         file.write_all(self.text(described.path, described.size).as_bytes())?;
-        place.settle()?;
+        new_file.settle()?;
         // The `Exclusivity` is dropped: the run reports it for other files of the same directory.
-        let committed = match place.try_commit(&map, Replace::No, Durability::Synced) {
+        let committed = match new_file.try_commit(&map, Replace::No, Durability::Synced) {
             Err(error)
                 if error.kind() == io::ErrorKind::AlreadyExists && replace == Replace::Yes =>
             {
                 if MapText::read(directory.as_fd(), &map)? == MapText::Other {
                     return Err(error);
                 }
-                place.try_commit(&map, Replace::Yes, Durability::Synced)
+                new_file.try_commit(&map, Replace::Yes, Durability::Synced)
             }
             committed => committed,
         };

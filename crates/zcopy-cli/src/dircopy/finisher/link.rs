@@ -12,14 +12,14 @@ use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
-use super::{First, Identities, Ledger};
+use super::{Finisher, First, Identities};
 use crate::dircopy::copy::damaged::{DamagedLink, line_of_damaged};
 use crate::dircopy::copy::{Copier, CopyResult, MANIFEST_IN_THE_WAY, Proof};
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::write::update::Line;
 use crate::dircopy::reporter::counts::Count;
-use crate::dircopy::schedule::lookup::Known;
+use crate::dircopy::schedule::lookup::PriorRecord;
 use crate::dircopy::stat::file_type;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::walk::containment::{Identity, identity};
@@ -64,29 +64,29 @@ struct FirstCopy<'a> {
     stat: Stat,
 }
 
-impl Ledger<'_> {
+impl Finisher<'_> {
     /// Links an additional name to the copy of its file, or copies the name by itself.
     pub(super) fn link_or_copy(
         &mut self,
         first: &mut First,
         entry: &Entry,
-        known: Known,
+        prior: PriorRecord,
         copier: &mut Copier<'_>,
     ) -> anyhow::Result<Line> {
         let Some(copy) = first.copy.filter(|copy| copy.is_copy) else {
-            let own_copy = copier.copy_alone(entry, known)?;
+            let own_copy = copier.copy_alone(entry, prior)?;
             first.replace(entry, own_copy);
             return Ok(own_copy.line);
         };
-        let not_linked = match self.link(first, copy, entry, known, copier)? {
+        let not_linked = match self.link(first, copy, entry, prior, copier)? {
             Outcome::Settled(line) => return Ok(line),
             Outcome::NotLinked(not_linked) => not_linked,
         };
-        let own_copy = copier.copy_alone(entry, known)?;
+        let own_copy = copier.copy_alone(entry, prior)?;
         if own_copy.proof == Proof::Written {
             self.counts.links_copied.add(1);
             if not_linked != NotLinked::Doubtful {
-                self.face.report_limitation(Limitation::HardLinks);
+                self.reporter.report_limitation(Limitation::HardLinks);
             }
         }
         if own_copy.is_copy && matches!(not_linked, NotLinked::TooMany | NotLinked::Lost) {
@@ -105,16 +105,16 @@ impl Ledger<'_> {
         first: &First,
         copy: CopyResult,
         entry: &Entry,
-        known: Known,
+        prior: PriorRecord,
         copier: &mut Copier<'_>,
     ) -> anyhow::Result<Outcome> {
         let CopyResult { line, proof, .. } = copy;
-        if known.is_manifest {
+        if prior.is_manifest {
             bail!(MANIFEST_IN_THE_WAY);
         }
         let existing = entry.existing().context("cannot stat its copy")?;
         if existing.is_some()
-            && let Some(refused) = copier.refuse_other_name(entry, known)?
+            && let Some(refused) = copier.refuse_other_name(entry, prior)?
         {
             return Ok(Outcome::Settled(refused.line));
         }
@@ -130,45 +130,45 @@ impl Ledger<'_> {
         };
         let source = FirstCopy { name, stat };
         if copy.is_damaged {
-            return self.link_damaged(&source, entry, known, existing.as_ref(), copier);
+            return self.link_damaged(&source, entry, prior, existing.as_ref(), copier);
         }
         if !Copier::damage_of_original(entry)?.is_empty() {
             // It has a map in the source, and the first name has none.
             return Ok(Outcome::NotLinked(NotLinked::Doubtful));
         }
         let file = identity(&stat);
-        let has_map = copier.map_of_copy(entry, known)?.is_some();
+        let has_map = copier.map_of_copy(entry, prior)?.is_some();
         let is_linked = |existing: &Stat| {
             let existing_file = identity(existing);
             existing.st_nlink > 1 && (existing_file == file || first.full.contains(&existing_file))
         };
         if existing.as_ref().is_some_and(is_linked) {
-            if proof == Proof::None && known.recorded.is_some() && known.announced.is_none() {
+            if proof == Proof::None && prior.recorded.is_some() && prior.announced.is_none() {
                 // Nothing was read, and its own record stays.
                 self.count(entry, &self.counts.skipped);
                 return Ok(Outcome::Settled(Line::Keep));
             }
             if let Line::Set(found) = line {
-                copier.compare_link_with_record(entry, found, known)?;
+                copier.compare_link_with_record(entry, found, prior)?;
             }
             // The copy has the digest that this name was recorded with, or is accepted as it is.
-            let is_known = known.is_accepted || !known.expected().is_empty();
+            let is_known = prior.is_accepted || !prior.expected().is_empty();
             if has_map && proof == Proof::Read && !is_known {
                 bail!("it is damaged, as its map tells, but its first name has no map");
             }
-            if has_map && (proof != Proof::None || known.is_accepted) {
+            if has_map && (proof != Proof::None || prior.is_accepted) {
                 copier.remove_map(entry);
             }
             self.count(entry, &self.counts.skipped);
             return Ok(Outcome::Settled(line));
         }
-        let expected = known.expected();
+        let expected = prior.expected();
         // Without having been read, the first name proves nothing about an existing file.
         let is_comparable = proof != Proof::None || existing.is_none();
         let is_as_recorded =
             is_comparable && matches!(line, Line::Set(file) if expected.contains(&file));
         let is_newer =
-            proof == Proof::Written && copier.is_newer_than_record(entry, existing.as_ref(), known);
+            proof == Proof::Written && copier.is_newer_than_record(entry, existing.as_ref(), prior);
         if !expected.is_empty() && !is_as_recorded && !is_newer {
             // Copied by itself, the name is compared with its own record.
             return Ok(Outcome::NotLinked(NotLinked::Doubtful));
@@ -177,8 +177,8 @@ impl Ledger<'_> {
             return Ok(Outcome::NotLinked(NotLinked::Unable));
         }
         let replace = Replace::what_is_there(existing.is_some());
-        copier.settle_announcement(entry, known)?;
-        match self.make_link(&source, entry, known, line, replace, copier)? {
+        copier.settle_announcement(entry, prior)?;
+        match self.make_link(&source, entry, prior, line, replace, copier)? {
             Link::Made => {}
             Link::NotMade(not_linked) => return Ok(Outcome::NotLinked(not_linked)),
             Link::Doubtful => return Ok(Outcome::Settled(Line::Remove)),
@@ -211,7 +211,7 @@ impl Ledger<'_> {
             return Ok(true);
         }
         let has_unique_numbers = match self.unique_numbers.entry(identity(entry.stat()).0) {
-            hash_map::Entry::Occupied(known) => *known.get(),
+            hash_map::Entry::Occupied(prior) => *prior.get(),
             hash_map::Entry::Vacant(unknown) => {
                 let (file, _) = entry.open().context("cannot open")?;
                 *unknown.insert(file_system::has_unique_inode_numbers(file))
@@ -225,7 +225,7 @@ impl Ledger<'_> {
         &mut self,
         source: &FirstCopy<'_>,
         entry: &Entry,
-        known: Known,
+        prior: PriorRecord,
         line: Line,
         replace: Replace,
         copier: &Copier<'_>,
@@ -243,9 +243,9 @@ impl Ledger<'_> {
         let announce = || {
             if let Some(announced) = announced {
                 is_announced.set(true);
-                let durability = known.durability_of(announced, self.settings.durability);
-                self.journaling.announce([(path, announced)], durability);
-                self.journaling
+                let durability = prior.durability_of(announced, self.settings.durability);
+                self.journal.announce([(path, announced)], durability);
+                self.journal
                     .allow_name(replace, durability)
                     .map_err(io::Error::other)?;
             }
@@ -253,7 +253,7 @@ impl Ledger<'_> {
         };
         let cancel = || {
             if is_announced.get() {
-                self.journaling.add([(path, JournalEntry::Cancelled)]);
+                self.journal.add([(path, JournalEntry::Cancelled)]);
             }
         };
         let device = entry.directory().destination_device();
@@ -300,7 +300,7 @@ impl Ledger<'_> {
             }
             // Another process may have made the link.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let own = copier.ensure_own_name(entry, Known::default());
+                let own = copier.ensure_own_name(entry, PriorRecord::default());
                 (own.err().or_else(|| ensure_linked().err()), false)
             }
             Err(error) => {
@@ -312,7 +312,7 @@ impl Ledger<'_> {
             None => {}
             Some(error) if has_name => {
                 // The recorded file is gone.
-                self.face.complain(&own_path, &error);
+                self.reporter.report_error(&own_path, &error);
                 return Ok(Link::Doubtful);
             }
             Some(error) => {
@@ -331,7 +331,7 @@ impl Ledger<'_> {
         &self,
         source: &FirstCopy<'_>,
         entry: &Entry,
-        known: Known,
+        prior: PriorRecord,
         existing: Option<&Stat>,
         copier: &Copier<'_>,
     ) -> anyhow::Result<Outcome> {
@@ -339,15 +339,15 @@ impl Ledger<'_> {
         if self.identities.get(&device) == Some(&Identities::Unreliable) {
             return Ok(Outcome::NotLinked(NotLinked::Unable));
         }
-        match copier.link_damaged(entry, known, source.name, existing, &source.stat)? {
+        match copier.link_damaged(entry, prior, source.name, existing, &source.stat)? {
             DamagedLink::Unable => Ok(Outcome::NotLinked(NotLinked::Unable)),
             DamagedLink::Made => {
                 self.count(entry, &self.counts.linked);
-                Ok(Outcome::Settled(line_of_damaged(known)))
+                Ok(Outcome::Settled(line_of_damaged(prior)))
             }
             DamagedLink::Left => {
                 self.count(entry, &self.counts.skipped);
-                Ok(Outcome::Settled(line_of_damaged(known)))
+                Ok(Outcome::Settled(line_of_damaged(prior)))
             }
         }
     }

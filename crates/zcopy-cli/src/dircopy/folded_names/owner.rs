@@ -5,7 +5,7 @@
 pub(super) struct Facts {
     pub(super) listed: Listed,
     pub(super) recorded: Recorded,
-    pub(super) rival: Rival,
+    pub(super) colliding: Collision,
     pub(super) listing: Listing,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Recorded {
 
 /// Whether another entry of the source would get the same file for its copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rival {
+pub(super) enum Collision {
     None,
     InSource,
 }
@@ -62,21 +62,23 @@ pub(super) fn owner(facts: Facts) -> Owner {
     let Facts {
         listed,
         recorded,
-        rival,
+        colliding,
         listing,
     } = facts;
     match (listed, recorded) {
         // The directory may list a file in another case than it was created in. A user may have renamed
         // the file, but if the source has both names, it belongs to the recorded one.
         (Listed::AsItIs, Recorded::Other)
-            if listing == Listing::Folds || rival == Rival::InSource =>
+            if listing == Listing::Folds || colliding == Collision::InSource =>
         {
             Owner::Other
         }
         (Listed::AsItIs, _) => Owner::This,
         (_, Recorded::Other | Recorded::Both) => Owner::Other,
         // Each entry is copied once, so that another entry has made the file.
-        (Listed::Since, _) | (Listed::Otherwise, Recorded::None) if rival == Rival::InSource => {
+        (Listed::Since, _) | (Listed::Otherwise, Recorded::None)
+            if colliding == Collision::InSource =>
+        {
             Owner::Other
         }
         // The file system has chosen the spelling.
@@ -91,12 +93,12 @@ mod tests {
     const FACTS: Facts = Facts {
         listed: Listed::Otherwise,
         recorded: Recorded::None,
-        rival: Rival::None,
+        colliding: Collision::None,
         listing: Listing::Keeps,
     };
 
     const RIVAL: Facts = Facts {
-        rival: Rival::InSource,
+        colliding: Collision::InSource,
         ..FACTS
     };
 
@@ -135,7 +137,7 @@ mod tests {
             assert_eq!(owner(facts), Owner::Other, "{facts:?}");
             assert_eq!(
                 owner(Facts {
-                    rival: Rival::None,
+                    colliding: Collision::None,
                     ..facts
                 }),
                 Owner::This
@@ -160,10 +162,10 @@ mod tests {
             ..FACTS
         };
         assert_eq!(owner(made_by_other), Owner::This);
-        let rival = Rival::InSource;
+        let colliding = Collision::InSource;
         assert_eq!(
             owner(Facts {
-                rival,
+                colliding,
                 ..made_by_other
             }),
             Owner::Other,

@@ -67,7 +67,7 @@ impl Queue {
 
 /// The hashing threads.
 #[derive(Debug)]
-pub(crate) struct Hashers {
+pub(crate) struct HashPool {
     algorithm: Algorithm,
     queue: Queue,
     backend: Backend,
@@ -75,19 +75,19 @@ pub(crate) struct Hashers {
     n_lanes: usize,
     /// The number of open streams, in whichever thread they are hashed.
     n_streams: AtomicUsize,
-    threads: Vec<Hasher>,
-    n_taps: AtomicUsize,
+    threads: Vec<Worker>,
+    n_clients: AtomicUsize,
 }
 
 /// A hashing thread.
 #[derive(Debug)]
-struct Hasher {
+struct Worker {
     inbox: SyncSender<Message>,
     /// The number of its open streams.
     n_open: AtomicUsize,
 }
 
-/// A message to a hashing thread. A stream has the number of its [`Tap`], which opens one at a time.
+/// A message to a hashing thread. A stream has the number of its [`Client`], which opens one at a time.
 #[derive(Debug)]
 enum Message {
     Open(usize, Sender<Reply>),
@@ -104,8 +104,8 @@ enum Reply {
     Digest(Digest),
 }
 
-impl Hashers {
-    /// Starts the threads. They exit when this and all taps have been dropped.
+impl HashPool {
+    /// Starts the threads. They exit when this and all clients have been dropped.
     pub(crate) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         algorithm: Algorithm,
@@ -118,7 +118,7 @@ impl Hashers {
             let work = move || Streams::new(algorithm, backend).serve(&messages);
             // With fewer threads hashing takes longer. Without any, the threads that copy files hash them.
             thread::Builder::new().spawn_scoped(scope, work).ok()?;
-            Some(Hasher {
+            Some(Worker {
                 inbox,
                 n_open: AtomicUsize::new(0),
             })
@@ -135,25 +135,25 @@ impl Hashers {
             n_lanes,
             n_streams: AtomicUsize::new(0),
             threads: threads.collect(),
-            n_taps: AtomicUsize::new(0),
+            n_clients: AtomicUsize::new(0),
         }
     }
 
     /// The thread for another stream: the busiest one with a free lane, because full lanes take as long as
     /// half-full ones.
-    fn choose(&self) -> Option<&Hasher> {
-        let n_open = |hasher: &&Hasher| hasher.n_open.load(Ordering::Relaxed);
-        let has_room = |hasher: &&Hasher| n_open(hasher) < self.n_lanes;
+    fn choose(&self) -> Option<&Worker> {
+        let n_open = |worker: &&Worker| worker.n_open.load(Ordering::Relaxed);
+        let has_room = |worker: &&Worker| n_open(worker) < self.n_lanes;
         let threads = self.threads.iter();
         let busiest = threads.clone().filter(has_room).max_by_key(n_open);
         busiest.or_else(|| threads.min_by_key(n_open))
     }
 
     /// Makes a client, which hashes one stream after another.
-    pub(crate) fn tap(&self) -> Tap<'_> {
-        Tap {
-            hashers: self,
-            id: self.n_taps.fetch_add(1, Ordering::Relaxed),
+    pub(crate) fn client(&self) -> Client<'_> {
+        Client {
+            pool: self,
+            id: self.n_clients.fetch_add(1, Ordering::Relaxed),
             // Until a stream begins, no reply can come.
             replies: channel().1,
             spare: Vec::new(),
@@ -164,8 +164,8 @@ impl Hashers {
 
 /// A client of the hashing threads, which hashes one stream after another.
 #[derive(Debug)]
-pub(crate) struct Tap<'h> {
-    hashers: &'h Hashers,
+pub(crate) struct Client<'h> {
+    pool: &'h HashPool,
     id: usize,
     /// Replies for the open stream. The channel is closed when the hashing thread exits.
     replies: Receiver<Reply>,
@@ -174,17 +174,17 @@ pub(crate) struct Tap<'h> {
     n_buffers: usize,
 }
 
-impl<'h> Tap<'h> {
+impl<'h> Client<'h> {
     /// Begins a stream of about `size` bytes.
-    pub(crate) fn begin(&mut self, size: u64) -> Flow<'_, 'h> {
-        let hashers = self.hashers;
-        let n_streams = hashers.n_streams.fetch_add(1, Ordering::Relaxed);
-        let has_lanes = hashers.n_lanes > 1;
-        let keeps_cores_busy = n_streams >= hashers.threads.len();
-        let course = match hashers.choose() {
-            _ if has_lanes && size <= SHORT => Course::Kept(Vec::with_capacity(size as usize)),
-            Some(hasher) if size > SHORT && (has_lanes || !keeps_cores_busy) => {
-                hasher.n_open.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn begin(&mut self, size: u64) -> StreamHasher<'_, 'h> {
+        let pool = self.pool;
+        let n_streams = pool.n_streams.fetch_add(1, Ordering::Relaxed);
+        let has_lanes = pool.n_lanes > 1;
+        let keeps_cores_busy = n_streams >= pool.threads.len();
+        let route = match pool.choose() {
+            _ if has_lanes && size <= SHORT => Route::Buffered(Vec::with_capacity(size as usize)),
+            Some(worker) if size > SHORT && (has_lanes || !keeps_cores_busy) => {
+                worker.n_open.fetch_add(1, Ordering::Relaxed);
                 // A hashing thread never waits for its client: the buffers bound this channel.
                 let (reply, replies) = channel();
                 self.replies = replies;
@@ -192,24 +192,24 @@ impl<'h> Tap<'h> {
                 self.n_buffers = self.spare.len();
                 let opened = Message::Open(self.id, reply);
                 // If the thread has exited, `finish` returns None.
-                let _ = hasher.inbox.send(opened);
-                Course::There(Line {
-                    hasher,
-                    tap: self,
+                let _ = worker.inbox.send(opened);
+                Route::Remote(Remote {
+                    worker,
+                    client: self,
                     has_ended: false,
                 })
             }
-            _ => Course::Here(Stream::new(hashers.algorithm)),
+            _ => Route::Local(Stream::new(pool.algorithm)),
         };
-        Flow {
-            course,
-            counted: Counted(hashers),
+        StreamHasher {
+            route,
+            counted: Counted(pool),
         }
     }
 
     /// A free buffer for `len` bytes. None, if the hashing thread has exited.
     fn buffer(&mut self, len: usize) -> Option<Vec<u8>> {
-        let most = self.hashers.queue.most(len);
+        let most = self.pool.queue.most(len);
         // A buffer may be as long as the longest block so far, so longer blocks get fewer of them.
         while self.n_buffers > most && self.spare.pop().is_some() {
             self.n_buffers -= 1;
@@ -233,25 +233,25 @@ impl<'h> Tap<'h> {
     /// The digest of these contents.
     pub(crate) fn digest_of(&self, contents: &Contents) -> Digest {
         match contents {
-            Contents::Digested(digest) => *digest,
-            Contents::Kept(bytes) => self.digest_of_bytes(bytes),
+            Contents::Digest(digest) => *digest,
+            Contents::Buffered(bytes) => self.digest_of_bytes(bytes),
         }
     }
 
     /// The digest of these bytes.
     pub(crate) fn digest_of_bytes(&self, bytes: &[u8]) -> Digest {
-        let mut stream = Stream::new(self.hashers.algorithm);
+        let mut stream = Stream::new(self.pool.algorithm);
         stream.update(bytes);
         stream.finish()
     }
 
     /// The digests of several files, hashed together.
-    pub(crate) fn digests(&self, kept: &[&[u8]]) -> Vec<Digest> {
-        let mut digests = vec![Digest::from_bytes([0; Digest::BYTES]); kept.len()];
-        let Hashers {
+    pub(crate) fn digests(&self, buffered: &[&[u8]]) -> Vec<Digest> {
+        let mut digests = vec![Digest::from_bytes([0; Digest::BYTES]); buffered.len()];
+        let HashPool {
             algorithm, backend, ..
-        } = *self.hashers;
-        digest_each(algorithm, backend, kept, &mut digests);
+        } = *self.pool;
+        digest_each(algorithm, backend, buffered, &mut digests);
         digests
     }
 
@@ -270,21 +270,21 @@ impl<'h> Tap<'h> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Contents {
     /// Their digest.
-    Digested(Digest),
-    /// The bytes of a short stream, which is hashed [together](Tap::digests) with others.
-    Kept(Vec<u8>),
+    Digest(Digest),
+    /// The bytes of a short stream, which is hashed [together](Client::digests) with others.
+    Buffered(Vec<u8>),
 }
 
 /// An open stream. Dropping it abandons it.
 #[derive(Debug)]
-pub(crate) struct Flow<'t, 'h> {
-    course: Course<'t, 'h>,
+pub(crate) struct StreamHasher<'t, 'h> {
+    route: Route<'t, 'h>,
     counted: Counted<'h>,
 }
 
 /// Counts an open stream. Dropping it counts down.
 #[derive(Debug)]
-struct Counted<'h>(&'h Hashers);
+struct Counted<'h>(&'h HashPool);
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
@@ -294,79 +294,82 @@ impl Drop for Counted<'_> {
 
 /// How a stream is hashed.
 #[derive(Debug)]
-enum Course<'t, 'h> {
+enum Route<'t, 'h> {
     /// Later, together with others.
-    Kept(Vec<u8>),
+    Buffered(Vec<u8>),
     /// By this thread, at once.
-    Here(Stream),
+    Local(Stream),
     /// By a hashing thread.
-    There(Line<'t, 'h>),
+    Remote(Remote<'t, 'h>),
 }
 
 #[derive(Debug)]
-struct Line<'t, 'h> {
-    hasher: &'h Hasher,
-    tap: &'t mut Tap<'h>,
+struct Remote<'t, 'h> {
+    worker: &'h Worker,
+    client: &'t mut Client<'h>,
     has_ended: bool,
 }
 
-impl Flow<'_, '_> {
+impl StreamHasher<'_, '_> {
     /// Adds the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
-        match &mut self.course {
-            Course::Kept(kept) if kept.len() + bytes.len() <= SHORT as usize => {
-                kept.extend_from_slice(bytes);
+        match &mut self.route {
+            Route::Buffered(buffered) if buffered.len() + bytes.len() <= SHORT as usize => {
+                buffered.extend_from_slice(bytes);
             }
             // The stream is longer than `begin` was told.
-            Course::Kept(kept) => {
+            Route::Buffered(buffered) => {
                 let mut stream = Stream::new(self.counted.0.algorithm);
-                stream.update(kept);
+                stream.update(buffered);
                 stream.update(bytes);
-                self.course = Course::Here(stream);
+                self.route = Route::Local(stream);
             }
-            Course::Here(stream) => stream.update(bytes),
-            Course::There(line) => line.push(bytes),
+            Route::Local(stream) => stream.update(bytes),
+            Route::Remote(remote) => remote.push(bytes),
         }
     }
 
     /// The contents of the whole stream. None, if the hashing thread has exited.
     pub(crate) fn finish(self) -> Option<Contents> {
-        match self.course {
-            Course::Kept(kept) => Some(Contents::Kept(kept)),
-            Course::Here(stream) => Some(Contents::Digested(stream.finish())),
-            Course::There(line) => line.finish().map(Contents::Digested),
+        match self.route {
+            Route::Buffered(buffered) => Some(Contents::Buffered(buffered)),
+            Route::Local(stream) => Some(Contents::Digest(stream.finish())),
+            Route::Remote(remote) => remote.finish().map(Contents::Digest),
         }
     }
 }
 
-impl Line<'_, '_> {
+impl Remote<'_, '_> {
     fn push(&mut self, bytes: &[u8]) {
-        let hashers = self.tap.hashers;
-        let most = match hashers.n_lanes {
+        let pool = self.client.pool;
+        let most = match pool.n_lanes {
             1 => usize::MAX,
-            _ => hashers.queue.block_size,
+            _ => pool.queue.block_size,
         };
         for piece in bytes.chunks(most) {
-            if let Some(mut buffer) = self.tap.buffer(piece.len()) {
+            if let Some(mut buffer) = self.client.buffer(piece.len()) {
                 buffer.clear();
                 buffer.extend_from_slice(piece);
-                let _ = self.hasher.inbox.send(Message::Bytes(self.tap.id, buffer));
+                let _ = self
+                    .worker
+                    .inbox
+                    .send(Message::Bytes(self.client.id, buffer));
             }
         }
     }
 
     fn finish(mut self) -> Option<Digest> {
         self.has_ended = true;
-        self.hasher.inbox.send(Message::End(self.tap.id)).ok()?;
-        self.tap.digest()
+        self.worker.inbox.send(Message::End(self.client.id)).ok()?;
+        self.client.digest()
     }
 }
 
-impl Drop for Line<'_, '_> {
+impl Drop for Remote<'_, '_> {
     fn drop(&mut self) {
-        self.hasher.n_open.fetch_sub(1, Ordering::Relaxed);
+        self.worker.n_open.fetch_sub(1, Ordering::Relaxed);
         if !self.has_ended {
-            let _ = self.hasher.inbox.send(Message::Abandon(self.tap.id));
+            let _ = self.worker.inbox.send(Message::Abandon(self.client.id));
         }
     }
 }

@@ -10,7 +10,7 @@ use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Mode, OFlags, Stat};
 use zcopy::{Ended, Report, Side, Sparse, Transfer};
 
-use super::pool::{Contents, Tap};
+use super::pool::{Client, Contents};
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::interrupt::{Interrupt, Interrupted};
 use crate::dircopy::manifest::record::FileDigest;
@@ -38,7 +38,7 @@ pub(crate) struct FoundDigest {
 
 /// Reads files and hashes them, one after another.
 pub(crate) struct Reader<'a> {
-    pub(crate) tap: Tap<'a>,
+    pub(crate) client: Client<'a>,
     /// The algorithm of the digests.
     pub(crate) algorithm: Algorithm,
     /// `/dev/null`, the sink of files that are only hashed.
@@ -77,9 +77,9 @@ impl Reader<'_> {
         size: u64,
         mut inspect: impl FnMut(&[u8]) + Send,
     ) -> Result<(Report, Option<Contents>), zcopy::Error> {
-        let mut flow = self.tap.begin(size);
+        let mut stream_hasher = self.client.begin(size);
         let transfer = transfer.inspect(|bytes| {
-            flow.push(bytes);
+            stream_hasher.push(bytes);
             inspect(bytes);
         });
         let interrupt = self.interrupt;
@@ -87,7 +87,7 @@ impl Reader<'_> {
         if report.ended() == Ended::Stopped {
             return Ok((report, None));
         }
-        Ok((report, flow.finish()))
+        Ok((report, stream_hasher.finish()))
     }
 
     /// The digest of a whole file. The file's cursor does not matter.
@@ -103,7 +103,7 @@ impl Reader<'_> {
     ) -> anyhow::Result<Digest> {
         let transfer = Transfer::new(file, self.null).limit(read_limit(size));
         let contents = self.contents_of(transfer, self.block_size, size, counter)?;
-        Ok(self.tap.digest_of(&contents))
+        Ok(self.client.digest_of(&contents))
     }
 
     /// Reads a whole file that is not in the page cache. A file of 1 MiB or more is read with
@@ -249,7 +249,7 @@ impl Reader<'_> {
         });
         let (_, contents) = run.map_err(|error| anyhow!(read_error(&error)))?;
         let contents = contents.ok_or_else(|| self.no_contents())?;
-        let digest = self.tap.digest_of(&contents);
+        let digest = self.client.digest_of(&contents);
         let algorithm = self.algorithm;
         let is_as_recorded = expected.is_empty()
             || expected.contains(&FileDigest { algorithm, digest })

@@ -228,7 +228,7 @@ fn report_list_error(
     format: ReportFormat,
     streams: &mut Streams<'_>,
 ) -> anyhow::Result<()> {
-    streams.complain(path, error);
+    streams.report_error(path, error);
     if format == ReportFormat::Json {
         let path = path.to_string_lossy();
         let message = exit::worded(error);
@@ -255,7 +255,7 @@ pub(crate) fn write_total(
     } else if options.has_total {
         let mut streams = Streams { stdout, stderr };
         for line in total.lines() {
-            streams.say(&line);
+            streams.write_message(&line);
         }
     }
     Ok(())

@@ -63,11 +63,11 @@ impl Screen {
     }
 
     /// Writes a message, which ends with a newline, above the progress line.
-    pub(crate) fn say(&mut self, message: &[u8]) {
+    pub(crate) fn write_message(&mut self, message: &[u8]) {
         match self {
             // A message to a closed standard error is lost.
             Self::Plain(outlet) => drop(outlet.put(message)),
-            Self::Terminal(terminal) => terminal.say(message),
+            Self::Terminal(terminal) => terminal.write_message(message),
         }
     }
 
@@ -114,7 +114,7 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    fn say(&mut self, message: &[u8]) {
+    fn write_message(&mut self, message: &[u8]) {
         self.forget_lost_line();
         let mut text = self.erasure();
         text.extend_from_slice(message);

@@ -89,46 +89,53 @@ fn message(rest: &str) -> String {
 }
 
 /// Does something with a face on a terminal, and gives all that the terminal was shown.
-fn on_terminal(look: Look, act: impl FnOnce(&Face<'_>, &Counts, &OwnedFd)) -> Vec<u8> {
+fn on_terminal(look: Look, act: impl FnOnce(&Reporter<'_>, &Counts, &OwnedFd)) -> Vec<u8> {
     let (user, program) = terminal();
     let shown = all_of(user);
     let (counts, nothing) = (Counts::default(), File::create("/dev/null").unwrap());
-    let face = Face::on(
-        Manner::Normal,
+    let reporter = Reporter::on(
+        Verbosity::Normal,
         &counts,
         nothing.as_fd(),
         program.as_fd(),
         look,
     )
     .unwrap();
-    assert!(face.shows_progress());
-    act(&face, &counts, &program);
-    drop((face, program));
+    assert!(reporter.shows_progress());
+    act(&reporter, &counts, &program);
+    drop((reporter, program));
     shown.join().unwrap()
 }
 
 /// Does something with a face that speaks to files, and gives what stands in them: standard output and error.
-fn on_files(manner: Manner, act: impl FnOnce(&Face<'_>, &Counts)) -> (String, String) {
+fn on_files(verbosity: Verbosity, act: impl FnOnce(&Reporter<'_>, &Counts)) -> (String, String) {
     let (stdout, stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
     let counts = Counts::default();
-    let face = Face::on(manner, &counts, stdout.as_fd(), stderr.as_fd(), COLOURLESS).unwrap();
-    act(&face, &counts);
-    drop(face);
+    let reporter = Reporter::on(
+        verbosity,
+        &counts,
+        stdout.as_fd(),
+        stderr.as_fd(),
+        COLOURLESS,
+    )
+    .unwrap();
+    act(&reporter, &counts);
+    drop(reporter);
     (written(&stdout), written(&stderr))
 }
 
 /// Draws one line.
-fn draw(face: &Face<'_>, counts: &Counts) {
+fn draw(reporter: &Reporter<'_>, counts: &Counts) {
     let total = Total::default();
-    face.draw(&mut Gauge::new(counts, &total), Duration::from_secs(1));
+    reporter.draw(&mut Gauge::new(counts, &total), Duration::from_secs(1));
 }
 
 #[test]
 fn a_complaint_names_the_path_and_every_cause_and_counts() {
-    for manner in [Manner::Quiet, Manner::Normal] {
-        let (stdout, stderr) = on_files(manner, |face, counts| {
-            face.complain(Path::new("a/two words"), &broken());
-            face.complain(Path::new(""), &broken());
+    for verbosity in [Verbosity::Quiet, Verbosity::Normal] {
+        let (stdout, stderr) = on_files(verbosity, |reporter, counts| {
+            reporter.report_error(Path::new("a/two words"), &broken());
+            reporter.report_error(Path::new(""), &broken());
             assert_eq!(counts.failed.get(), 2);
         });
         assert_eq!(stdout, "");
@@ -142,9 +149,9 @@ fn a_complaint_names_the_path_and_every_cause_and_counts() {
 fn a_trouble_names_its_path_once() {
     let scratch = tempfile::tempdir().unwrap();
     let source = scratch.path().join("not there");
-    let trouble = Root::open(&source, &scratch.path().join("copy")).unwrap_err();
-    let (_, stderr) = on_files(Manner::Normal, |face, counts| {
-        face.complain_of(&trouble);
+    let error = Root::open(&source, &scratch.path().join("copy")).unwrap_err();
+    let (_, stderr) = on_files(Verbosity::Normal, |reporter, counts| {
+        reporter.report_walk_error(&error);
         assert_eq!(counts.failed.get(), 1);
     });
     let source = quoted(source.as_os_str());
@@ -154,8 +161,8 @@ fn a_trouble_names_its_path_once() {
 
 #[test]
 fn a_remark_is_no_failure() {
-    let (stdout, stderr) = on_files(Manner::Json, |face, counts| {
-        face.remark(Path::new("a"), "cloned");
+    let (stdout, stderr) = on_files(Verbosity::Json, |reporter, counts| {
+        reporter.note(Path::new("a"), "cloned");
         assert_eq!(counts.failed.get(), 0);
     });
     assert_eq!(stdout, "");
@@ -166,10 +173,10 @@ fn a_remark_is_no_failure() {
 fn programs_are_told_of_complaints_too() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
-    let (stdout, stderr) = on_files(Manner::Json, |face, _| {
-        face.complain(Path::new("two words"), &broken());
-        face.complain(Path::new(""), &broken());
-        face.complain(Path::new(OsStr::from_bytes(b"a\xff")), &broken());
+    let (stdout, stderr) = on_files(Verbosity::Json, |reporter, _| {
+        reporter.report_error(Path::new("two words"), &broken());
+        reporter.report_error(Path::new(""), &broken());
+        reporter.report_error(Path::new(OsStr::from_bytes(b"a\xff")), &broken());
     });
     let objects: Vec<String> = ["two words", ".", "a\u{fffd}"]
         .map(|path| {
@@ -184,11 +191,11 @@ fn programs_are_told_of_complaints_too() {
 
 #[test]
 fn programs_are_told_how_far_the_copy_is() {
-    let (stdout, stderr) = on_files(Manner::Json, |face, counts| {
-        assert!(face.shows_progress());
+    let (stdout, stderr) = on_files(Verbosity::Json, |reporter, counts| {
+        assert!(reporter.shows_progress());
         counts.bytes.add(2048);
         counts.files.add(1);
-        draw(face, counts);
+        draw(reporter, counts);
     });
     assert_eq!(
         stdout,
@@ -200,20 +207,21 @@ fn programs_are_told_how_far_the_copy_is() {
 
 #[test]
 fn the_summary_goes_to_standard_output() {
-    let summary = |manner| {
-        let said = on_files(manner, |face, counts| {
+    let summary = |verbosity| {
+        let said = on_files(verbosity, |reporter, counts| {
             counts.files.add(1);
             let sums = [PathBuf::from("sums")];
-            face.summarize(Duration::from_secs(1), &sums, &Interrupt::default())
+            reporter
+                .summarize(Duration::from_secs(1), &sums, &Interrupt::default())
                 .unwrap();
         });
         assert_eq!(said.1, "");
         said.0
     };
-    assert_eq!(summary(Manner::Quiet), "");
-    let words = summary(Manner::Normal);
+    assert_eq!(summary(Verbosity::Quiet), "");
+    let words = summary(Verbosity::Normal);
     assert!(words.starts_with("1 file, ") && words.ends_with("digests in sums\n"));
-    let object: serde_json::Value = serde_json::from_str(&summary(Manner::Json)).unwrap();
+    let object: serde_json::Value = serde_json::from_str(&summary(Verbosity::Json)).unwrap();
     assert_eq!(object["event"], "summary");
     assert_eq!(object["files"], 1);
     assert_eq!(object["sums"], "sums");
@@ -224,16 +232,26 @@ fn a_standard_output_that_takes_nothing_is_an_error_but_for_who_has_nothing_to_s
     let full = File::create("/dev/full").unwrap();
     let closed = File::open("/dev/null").unwrap();
     for (stdout, errno) in [(&full, libc::ENOSPC), (&closed, libc::EBADF)] {
-        for manner in [Manner::Quiet, Manner::Normal, Manner::Json] {
+        for verbosity in [Verbosity::Quiet, Verbosity::Normal, Verbosity::Json] {
             let (counts, stderr) = (Counts::default(), tempfile::tempfile().unwrap());
-            let face =
-                Face::on(manner, &counts, stdout.as_fd(), stderr.as_fd(), COLOURLESS).unwrap();
+            let reporter = Reporter::on(
+                verbosity,
+                &counts,
+                stdout.as_fd(),
+                stderr.as_fd(),
+                COLOURLESS,
+            )
+            .unwrap();
             // It does not matter yet.
-            face.complain(Path::new("a"), &broken());
-            let said = face.summarize(Duration::ZERO, &[], &Interrupt::default());
-            match manner {
-                Manner::Quiet => said.unwrap(),
-                _ => assert_eq!(said.unwrap_err().raw_os_error(), Some(errno), "{manner:?}"),
+            reporter.report_error(Path::new("a"), &broken());
+            let said = reporter.summarize(Duration::ZERO, &[], &Interrupt::default());
+            match verbosity {
+                Verbosity::Quiet => said.unwrap(),
+                _ => assert_eq!(
+                    said.unwrap_err().raw_os_error(),
+                    Some(errno),
+                    "{verbosity:?}"
+                ),
             }
         }
     }
@@ -241,35 +259,42 @@ fn a_standard_output_that_takes_nothing_is_an_error_but_for_who_has_nothing_to_s
 
 #[test]
 fn where_standard_error_is_no_terminal_or_nothing_is_wanted_there_is_no_progress() {
-    for manner in [Manner::Quiet, Manner::Normal] {
-        let (stdout, stderr) = on_files(manner, |face, _| {
-            assert!(!face.shows_progress());
+    for verbosity in [Verbosity::Quiet, Verbosity::Normal] {
+        let (stdout, stderr) = on_files(verbosity, |reporter, _| {
+            assert!(!reporter.shows_progress());
             // It does not wait for the end.
-            face.draw_until(&StopFlag::default(), &Total::default());
+            reporter.draw_until(&StopFlag::default(), &Total::default());
         });
         assert_eq!((stdout.as_str(), stderr.as_str()), ("", ""));
     }
     let (_user, program) = terminal();
-    for manner in [Manner::Quiet, Manner::Json] {
+    for verbosity in [Verbosity::Quiet, Verbosity::Json] {
         let (counts, stdout) = (Counts::default(), tempfile::tempfile().unwrap());
-        let face = Face::on(manner, &counts, stdout.as_fd(), program.as_fd(), COLOURLESS).unwrap();
-        assert_eq!(face.shows_progress(), manner == Manner::Json);
+        let reporter = Reporter::on(
+            verbosity,
+            &counts,
+            stdout.as_fd(),
+            program.as_fd(),
+            COLOURLESS,
+        )
+        .unwrap();
+        assert_eq!(reporter.shows_progress(), verbosity == Verbosity::Json);
     }
 }
 
 #[test]
 fn a_terminal_does_not_stop_who_speaks_in_the_background() {
     let counts = Counts::default();
-    let _face = Face::new(Manner::Quiet, &counts).unwrap();
+    let _face = Reporter::new(Verbosity::Quiet, &counts).unwrap();
     assert!(sys::is_ignored(libc::SIGTTOU));
 }
 
 #[test]
 fn a_line_is_drawn_in_place_and_clipped_to_the_terminal() {
-    let shown = on_terminal(COLOURLESS, |face, counts, _| {
-        draw(face, counts);
+    let shown = on_terminal(COLOURLESS, |reporter, counts, _| {
+        draw(reporter, counts);
         counts.bytes.add(1 << 20);
-        draw(face, counts);
+        draw(reporter, counts);
     });
     // The last column stays free.
     let line = "1.00MiB of 1.00MiB+, 1.00MiB/s, 0 of 0+";
@@ -285,10 +310,10 @@ fn a_complaint_stands_above_the_line_which_comes_back() {
             sequences,
             ..COLOURLESS
         };
-        let shown = on_terminal(look, |face, counts, _| {
-            draw(face, counts);
-            face.remark(Path::new("a"), "cloned");
-            face.complain(Path::new("b"), &broken());
+        let shown = on_terminal(look, |reporter, counts, _| {
+            draw(reporter, counts);
+            reporter.note(Path::new("a"), "cloned");
+            reporter.report_error(Path::new("b"), &broken());
         });
         let text = String::from_utf8(shown).unwrap();
         let line = "0.00  B of 0.00  B+, 0.00  B/s, 0 of 0+";
@@ -314,11 +339,12 @@ fn the_line_has_gone_before_the_summary_comes() {
     let shown = all_of(user);
     let counts = Counts::default();
     let fd = program.as_fd();
-    let face = Face::on(Manner::Normal, &counts, fd, fd, COLOURLESS).unwrap();
-    draw(&face, &counts);
-    face.summarize(Duration::ZERO, &[], &Interrupt::default())
+    let reporter = Reporter::on(Verbosity::Normal, &counts, fd, fd, COLOURLESS).unwrap();
+    draw(&reporter, &counts);
+    reporter
+        .summarize(Duration::ZERO, &[], &Interrupt::default())
         .unwrap();
-    drop((face, program));
+    drop((reporter, program));
     assert_eq!(
         screen(&shown.join().unwrap()),
         [
@@ -334,8 +360,8 @@ fn the_display_draws_until_the_end() {
     let (mut user, program) = terminal();
     let (counts, stop, total) = (Counts::default(), StopFlag::default(), Total::default());
     let nothing = File::create("/dev/null").unwrap();
-    let face = Face::on(
-        Manner::Normal,
+    let reporter = Reporter::on(
+        Verbosity::Normal,
         &counts,
         nothing.as_fd(),
         program.as_fd(),
@@ -344,7 +370,7 @@ fn the_display_draws_until_the_end() {
     .unwrap();
     let mut shown = Vec::new();
     thread::scope(|scope| {
-        let drawing = scope.spawn(|| face.draw_until(&stop, &total));
+        let drawing = scope.spawn(|| reporter.draw_until(&stop, &total));
         let mut some = [0; 4096];
         while !shown.ends_with(b"\x1b[K") {
             let n = user.read(&mut some).unwrap();
@@ -355,7 +381,7 @@ fn the_display_draws_until_the_end() {
     });
     assert_eq!(screen(&shown), ["0.00  B of 0.00  B+, 0.00  B/s, 0 of 0+"]);
     let rest = all_of(user);
-    drop((face, program));
+    drop((reporter, program));
     shown.extend(rest.join().unwrap());
     assert!(screen(&shown).is_empty());
 }
@@ -363,13 +389,13 @@ fn the_display_draws_until_the_end() {
 #[test]
 fn a_stopped_terminal_holds_up_nobody_and_loses_no_message() {
     const MANY: usize = 5000;
-    let shown = on_terminal(COLOURLESS, |face, counts, program| {
-        draw(face, counts);
+    let shown = on_terminal(COLOURLESS, |reporter, counts, program| {
+        draw(reporter, counts);
         rustix::termios::tcflow(program, Action::OOff).unwrap();
         for number in 0..MANY {
-            face.remark(Path::new(&number.to_string()), "copied");
+            reporter.note(Path::new(&number.to_string()), "copied");
             if number % 1000 == 0 {
-                draw(face, counts);
+                draw(reporter, counts);
             }
         }
         rustix::termios::tcflow(program, Action::OOn).unwrap();
@@ -391,12 +417,12 @@ fn a_stopped_terminal_holds_up_nobody_and_loses_no_message() {
 #[test]
 fn very_many_messages_wait_for_the_terminal() {
     let text = "x".repeat(100_000);
-    let shown = on_terminal(COLOURLESS, |face, _, program| {
+    let shown = on_terminal(COLOURLESS, |reporter, _, program| {
         rustix::termios::tcflow(program, Action::OOff).unwrap();
         thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..20 {
-                    face.remark(Path::new("a"), &text);
+                    reporter.note(Path::new("a"), &text);
                 }
             });
             rustix::termios::tcflow(program, Action::OOn).unwrap();

@@ -20,7 +20,7 @@ use crate::dircopy::manifest::check::total::Total;
 use crate::dircopy::manifest::check::{self, Checked, Progress};
 use crate::dircopy::manifest::write::update::{OnChange, RecordChange};
 use crate::dircopy::reporter::screen::Screen;
-use crate::dircopy::reporter::{FRAME, Manner, REPORT};
+use crate::dircopy::reporter::{FRAME, REPORT, Verbosity};
 use crate::dircopy::schedule::fd_budget::Descriptors;
 use crate::dircopy::settings::manifest_mode;
 use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
@@ -71,17 +71,20 @@ fn amend_all(args: &Args, amendment: &Amendment, console: &Console) -> u64 {
                 manifests,
                 failures,
             }) => {
-                for manifest in manifests.iter().filter(|_| args.manner() == Manner::Normal) {
+                for manifest in manifests
+                    .iter()
+                    .filter(|_| args.verbosity() == Verbosity::Normal)
+                {
                     let manifest = quoted(manifest.as_os_str());
                     exit::say(&format!("digests in {manifest}"));
                 }
                 for (path, error) in failures {
-                    console.complain_of(&path, error);
+                    console.report_walk_error(&path, error);
                     n_errors += 1;
                 }
             }
             Err(error) => {
-                console.complain_of(tree, error);
+                console.report_walk_error(tree, error);
                 n_errors += 1;
             }
         }
@@ -100,7 +103,7 @@ fn try_verify(
     descriptors: Descriptors,
 ) -> anyhow::Result<Outcome> {
     let options = args.check_options(descriptors);
-    let console = match Console::new(args.manner()) {
+    let console = match Console::new(args.verbosity()) {
         Ok(console) => console,
         // A console fails too if there are too few descriptors.
         Err(error) => {
@@ -119,7 +122,7 @@ fn try_verify(
     let mut total = match checked {
         Ok(Checked { total, .. }) => total,
         Err(error) => {
-            console.complain(&error);
+            console.report_error(&error);
             let mut total = Total::of_nothing();
             total.add_errors(1);
             total
@@ -173,7 +176,7 @@ fn check_trees(
 
 /// Standard output, and standard error with a line below the messages if it is a terminal.
 struct Console {
-    manner: Manner,
+    verbosity: Verbosity,
     screen: Mutex<Screen>,
     stdout: Mutex<Outlet>,
     /// Whether standard output is a terminal, so that results must not mix with the line.
@@ -183,14 +186,14 @@ struct Console {
 impl Console {
     /// Opens both. From now on this process ignores `SIGTTOU`, so that the terminal does not stop it
     /// if it writes in the background.
-    fn new(manner: Manner) -> io::Result<Self> {
+    fn new(verbosity: Verbosity) -> io::Result<Self> {
         sys::ignore_sigttou();
-        let screen = match manner {
-            Manner::Normal => Screen::on(stderr(), Look::of_environment())?,
-            Manner::Quiet | Manner::Json => Screen::without_line(stderr())?,
+        let screen = match verbosity {
+            Verbosity::Normal => Screen::on(stderr(), Look::of_environment())?,
+            Verbosity::Quiet | Verbosity::Json => Screen::without_line(stderr())?,
         };
         Ok(Self {
-            manner,
+            verbosity,
             screen: Mutex::new(screen),
             stdout: Mutex::new(Outlet::on(stdout())?),
             stdout_is_terminal: rustix::termios::isatty(stdout()),
@@ -198,19 +201,19 @@ impl Console {
     }
 
     /// Reports an error of a file or a tree.
-    fn complain_of(&self, path: &Path, error: anyhow::Error) {
+    fn report_walk_error(&self, path: &Path, error: anyhow::Error) {
         let message = exit::chained(error.chain());
         exit::complain(&error.context(quoted(path.as_os_str())));
-        self.tell_error(path, message);
+        self.write_error_event(path, message);
     }
 
     /// Reports a record that was changed. `--quiet` leaves it out.
     fn report_change(&self, tree: &Path, path: &[u8], change: RecordChange) {
         let path = Path::new(OsStr::from_bytes(path));
-        if self.manner != Manner::Quiet {
+        if self.verbosity != Verbosity::Quiet {
             exit::say(&format!("{}: {change}", quoted(path.as_os_str())));
         }
-        if self.manner == Manner::Json {
+        if self.verbosity == Verbosity::Json {
             let event = Event::Remark {
                 tree: tree.to_string_lossy(),
                 path: path.to_string_lossy(),
@@ -222,14 +225,14 @@ impl Console {
     }
 
     /// Reports an error of the whole verification.
-    fn complain(&self, error: &anyhow::Error) {
+    fn report_error(&self, error: &anyhow::Error) {
         exit::complain(error);
-        self.tell_error(Path::new("."), exit::chained(error.chain()));
+        self.write_error_event(Path::new("."), exit::chained(error.chain()));
     }
 
     /// Writes the event of an error with `--json`.
-    fn tell_error(&self, path: &Path, message: String) {
-        if self.manner == Manner::Json {
+    fn write_error_event(&self, path: &Path, message: String) {
+        if self.verbosity == Verbosity::Json {
             let path = path.to_string_lossy();
             let event = Event::Error { path, message };
             // An outlet that has failed fails again for the summary, which reports it.
@@ -238,12 +241,12 @@ impl Console {
     }
 
     fn shows_progress(&self) -> bool {
-        self.manner == Manner::Json || self.screen().has_line()
+        self.verbosity == Verbosity::Json || self.screen().has_line()
     }
 
     /// Shows how far the verification is until the end.
     fn draw_until(&self, stop: &StopFlag, progress: &Progress) {
-        let interval = if self.manner == Manner::Json {
+        let interval = if self.verbosity == Verbosity::Json {
             REPORT
         } else {
             FRAME
@@ -254,7 +257,7 @@ impl Console {
             let elapsed = started.elapsed();
             history.sample(elapsed, progress.bytes());
             let state = State::read(progress, &history);
-            if self.manner == Manner::Json {
+            if self.verbosity == Verbosity::Json {
                 // The next result or the summary reports the same error.
                 let _ = self.stdout().put(state.event(elapsed).line().as_bytes());
             } else {
@@ -373,7 +376,7 @@ struct StandardError<'a>(&'a Console);
 
 impl Write for StandardError<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.screen().say(bytes);
+        self.0.screen().write_message(bytes);
         Ok(bytes.len())
     }
 

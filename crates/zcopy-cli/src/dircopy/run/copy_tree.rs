@@ -17,20 +17,20 @@ use super::manifest::{
 };
 use super::write_back::{UnwrittenFiles, write_back};
 use crate::dircopy::copy::granularity::Granularities;
-use crate::dircopy::copy::reflink_support::Sharing;
-use crate::dircopy::copy::run_journal::Journaling;
+use crate::dircopy::copy::reflink_support::ReflinkSupport;
+use crate::dircopy::copy::run_journal::RunJournal;
 use crate::dircopy::copy::symlinks::Symlinks;
 use crate::dircopy::copy::{self, Copier, EntryResult};
-use crate::dircopy::finisher::Ledger;
+use crate::dircopy::finisher::Finisher;
 use crate::dircopy::folded_names::FoldedNames;
-use crate::dircopy::hash::pool::Hashers;
+use crate::dircopy::hash::pool::HashPool;
 use crate::dircopy::hash::reader::Reader;
 use crate::dircopy::interrupt::Interrupt;
 use crate::dircopy::manifest::write::update::{Carrying, OnChange, RecordChange};
-use crate::dircopy::reporter::Face;
+use crate::dircopy::reporter::Reporter;
 use crate::dircopy::reporter::counts::Counts;
 use crate::dircopy::schedule::batches::Batches;
-use crate::dircopy::schedule::fd_budget::Budget;
+use crate::dircopy::schedule::fd_budget::FdBudget;
 use crate::dircopy::schedule::lookup::Lookup;
 use crate::dircopy::schedule::semaphore::Semaphore;
 use crate::dircopy::settings::Settings;
@@ -44,10 +44,10 @@ use crate::order::{Workshop, in_order};
 /// The objects that all parts of a run share.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
-    pub(crate) face: &'a Face<'a>,
+    pub(crate) reporter: &'a Reporter<'a>,
     pub(crate) counts: &'a Counts,
     pub(crate) interrupt: &'a Interrupt,
-    pub(crate) budget: Budget,
+    pub(crate) budget: FdBudget,
     /// `/dev/null`, the sink of files that are only hashed.
     pub(crate) null: &'a File,
 }
@@ -58,7 +58,7 @@ pub(crate) fn copy_tree(
     context: Context<'_>,
 ) -> Result<Vec<PathBuf>, Reported> {
     let Context {
-        face,
+        reporter,
         counts,
         interrupt,
         budget,
@@ -66,16 +66,16 @@ pub(crate) fn copy_tree(
     } = context;
     let attributes = settings.directory_attributes();
     let root = Root::open_with(&settings.source, &settings.destination, attributes);
-    let root = root.map_err(|trouble| {
-        face.complain_of(&trouble);
+    let root = root.map_err(|error| {
+        reporter.report_walk_error(&error);
         Reported
     })?;
-    let on_wait = || face.remark_on_destination(&settings.destination, lock::WAITING);
+    let on_wait = || reporter.note_destination(&settings.destination, lock::WAITING);
     let _lock = RunLock::acquire(root.destination(), on_wait);
-    let archive = open_archive(&mut settings, face, &root)?;
+    let archive = open_archive(&mut settings, reporter, &root)?;
     let (settings, destination) = (&settings, Arc::clone(root.destination()));
     let on_change = |path: &[u8], change: RecordChange| {
-        face.report_change(Path::new(OsStr::from_bytes(path)), &change.to_string());
+        reporter.report_change(Path::new(OsStr::from_bytes(path)), &change.to_string());
     };
     let carrying = Carrying {
         root: destination.as_fd(),
@@ -87,39 +87,39 @@ pub(crate) fn copy_tree(
     };
     // From here on there are files to finish.
     interrupt.catch_signals();
-    let (manifest, journaling) = begin_manifest(settings, face, &root, &archive, carrying);
-    if manifest.is_none() && journaling.name().is_none() && !archive.is_empty() {
+    let (manifest, journal) = begin_manifest(settings, reporter, &root, &archive, carrying);
+    if manifest.is_none() && journal.name().is_none() && !archive.is_empty() {
         let error = anyhow!("nothing is copied, as files would differ from their records");
-        face.complain("".as_ref(), &error);
+        reporter.report_error("".as_ref(), &error);
         return Err(Reported);
     }
     let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
-    let lookup = lookup.map_err(|error| report_unreadable_manifests(settings, face, error))?;
+    let lookup = lookup.map_err(|error| report_unreadable_manifests(settings, reporter, error))?;
     let names = FoldedNames::new(&archive, &settings.exclude);
-    let mut ledger = Ledger::new(settings, context, &root, manifest, &journaling);
-    let unwritten = UnwrittenFiles::new(budget.unwritten_files());
+    let mut finisher = Finisher::new(settings, context, &root, manifest, &journal);
+    let unwritten = UnwrittenFiles::new(budget.n_unwritten_files());
     let entries = Entries {
         settings,
         context,
         root: &root,
         names: &names,
-        journaling: &journaling,
+        journal: &journal,
         unwritten: &unwritten,
     };
     let (stop, total) = (StopFlag::default(), Total::default());
     thread::scope(|scope| {
         show_progress(scope, settings, context, &root, &stop, &total);
         let _stop = StopOnDrop(&stop);
-        entries.copy(lookup, &mut ledger);
+        entries.copy(lookup, &mut finisher);
     });
     let is_durable = settings.durability == Durability::Synced;
     let write_back = || {
         let durability = settings.durability;
         write_back(
-            face,
+            reporter,
             counts,
             &destination,
-            &journaling,
+            &journal,
             &unwritten,
             durability,
         );
@@ -127,11 +127,11 @@ pub(crate) fn copy_tree(
     if is_durable || !interrupt.is_requested() {
         write_back();
     }
-    let manifest = ledger.into_manifest().and_then(|manifest| {
-        finish_manifest(settings, face, archive, manifest, &journaling, interrupt)
+    let manifest = finisher.into_manifest().and_then(|manifest| {
+        finish_manifest(settings, reporter, archive, manifest, &journal, interrupt)
     });
-    if let Err(trouble) = root.done() {
-        face.complain_of(&trouble);
+    if let Err(error) = root.done() {
+        reporter.report_walk_error(&error);
     }
     if is_durable {
         // The manifest has its name now, and directories have their attributes.
@@ -152,14 +152,16 @@ fn show_progress<'scope>(
     stop: &'scope StopFlag,
     total: &'scope Total,
 ) {
-    let Context { face, budget, .. } = context;
-    if !face.shows_progress() {
+    let Context {
+        reporter, budget, ..
+    } = context;
+    if !reporter.shows_progress() {
         return;
     }
     // If a thread cannot be started, no progress is shown.
-    let draw = move || face.draw_until(stop, total);
+    let draw = move || reporter.draw_until(stop, total);
     let _ = thread::Builder::new().spawn_scoped(scope, draw);
-    if let Some(n_levels) = budget.levels_of_the_prescan() {
+    if let Some(n_levels) = budget.prescan_levels() {
         let options = ScanOptions {
             follows_symlinks: settings.follows_symlinks,
             one_file_system: settings.one_file_system,
@@ -176,41 +178,41 @@ struct Entries<'a> {
     context: Context<'a>,
     root: &'a Root,
     names: &'a FoldedNames<'a>,
-    journaling: &'a Journaling<'a>,
+    journal: &'a RunJournal<'a>,
     unwritten: &'a UnwrittenFiles,
 }
 
 impl Entries<'_> {
-    /// Copies them with several threads. The ledger takes the results in the order of the tree.
-    fn copy(&self, lookup: Lookup<'_>, ledger: &mut Ledger<'_>) {
+    /// Copies them with several threads. The finisher takes the results in the order of the tree.
+    fn copy(&self, lookup: Lookup<'_>, finisher: &mut Finisher<'_>) {
         let Self {
             settings,
             names,
-            journaling,
+            journal,
             unwritten,
             ..
         } = *self;
         let Context {
-            face,
+            reporter,
             counts,
             interrupt,
             budget,
             null,
         } = self.context;
-        let (sharing, symlinks) = (Sharing::default(), Symlinks::default());
+        let (reflink_support, symlinks) = (ReflinkSupport::default(), Symlinks::default());
         let granularities = Granularities::default();
         let threads = settings.copy_threads(self.root.destination());
         let n_jobs = budget.jobs(threads.n_jobs);
         let n_creators = n_jobs.min(threads.n_creators);
-        let most_ahead = budget.ahead(n_jobs, n_creators, settings.lanes());
+        let group_size = budget.group_size(n_jobs, n_creators, settings.lanes());
         let creators = Semaphore::new(n_creators);
-        let directory_weight = budget.weight_of_directory();
+        let directory_weight = budget.deferred_dir_weight();
         let options = settings.walk(interrupt).most_open(budget.levels());
-        let on_error = |trouble| face.complain_of(&trouble);
+        let on_error = |error| reporter.report_walk_error(&error);
         let walk = self.root.walk_apart(options, names, on_error);
         let mut batches = Batches::new(walk, lookup, settings.longest_short(), settings.durability);
         thread::scope(|scope| {
-            let hashers = Hashers::start(
+            let hash_pool = HashPool::start(
                 scope,
                 settings.algorithm,
                 settings.backend,
@@ -219,26 +221,26 @@ impl Entries<'_> {
             );
             let copier = || Copier {
                 settings,
-                face,
+                reporter,
                 counts,
-                sharing: &sharing,
+                reflink_support: &reflink_support,
                 granularities: &granularities,
                 symlinks: &symlinks,
                 creators: &creators,
                 reader: Reader {
-                    tap: hashers.tap(),
+                    client: hash_pool.client(),
                     algorithm: settings.algorithm,
                     null,
                     block_size: settings.queue.block_size,
                     interrupt,
                 },
-                most_ahead,
+                group_size,
                 names,
-                while_waiting: budget.while_waiting(),
-                journaling,
+                deferred_dirs: budget.deferred_dirs(),
+                journal,
                 interrupt,
                 unwritten,
-                news: Vec::new(),
+                journal_queue: Vec::new(),
             };
             let mut copier_of_links = copier();
             let workshop = Workshop {
@@ -249,7 +251,7 @@ impl Entries<'_> {
                 },
                 weigh: |results: &Vec<EntryResult>| copy::weight(results, directory_weight),
                 deliver: |due: &mut dyn Iterator<Item = Vec<EntryResult>>| {
-                    ledger.take(&mut due.flatten(), &mut copier_of_links);
+                    finisher.take(&mut due.flatten(), &mut copier_of_links);
                     Ok::<(), Infallible>(())
                 },
             };

@@ -7,14 +7,14 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use super::accepted_maps::{Failure, remove_maps};
-use crate::dircopy::copy::run_journal::Journaling;
+use crate::dircopy::copy::run_journal::RunJournal;
 use crate::dircopy::finisher;
 use crate::dircopy::interrupt::{Interrupt, Interrupted};
 use crate::dircopy::manifest::name::Name;
 use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, FileState, Verify};
 use crate::dircopy::manifest::read::copied::manifests_in_source;
 use crate::dircopy::manifest::write::update::{Carrying, Update};
-use crate::dircopy::reporter::Face;
+use crate::dircopy::reporter::Reporter;
 use crate::dircopy::settings::Settings;
 use crate::dircopy::walk::Root;
 use anyhow::anyhow;
@@ -28,12 +28,12 @@ pub(crate) struct Reported;
 /// Without `--hash` the algorithm becomes that of the newest manifest.
 pub(crate) fn open_archive(
     settings: &mut Settings,
-    face: &Face<'_>,
+    reporter: &Reporter<'_>,
     root: &Root,
 ) -> Result<Archive, Reported> {
     let destination = root.destination().as_fd();
     let archive = Archive::open(destination, Verify::Needed, true)
-        .map_err(|error| report_unreadable_manifests(settings, face, error))?;
+        .map_err(|error| report_unreadable_manifests(settings, reporter, error))?;
     for damaged in archive.damaged() {
         let DamagedFile { name, damage } = damaged;
         let error = anyhow!("{damage}").context(match damaged.state() {
@@ -42,7 +42,7 @@ pub(crate) fn open_archive(
             }
             FileState::Denied => "the manifest cannot be read, and nothing is copied",
         });
-        face.complain(name.as_ref(), &error);
+        reporter.report_error(name.as_ref(), &error);
     }
     if !archive.damaged().is_empty() {
         return Err(Reported);
@@ -56,11 +56,11 @@ pub(crate) fn open_archive(
 /// Reports manifests of the destination that cannot be read.
 pub(crate) fn report_unreadable_manifests(
     settings: &Settings,
-    face: &Face<'_>,
+    reporter: &Reporter<'_>,
     error: io::Error,
 ) -> Reported {
     let error = anyhow!(error).context("cannot read its manifests");
-    face.complain_of_destination(&settings.destination, &error);
+    reporter.report_destination_error(&settings.destination, &error);
     Reported
 }
 
@@ -69,57 +69,55 @@ pub(crate) fn report_unreadable_manifests(
 /// that names them, these would pass for manifests of the destination.
 pub(crate) fn begin_manifest<'a>(
     settings: &Settings,
-    face: &'a Face<'a>,
+    reporter: &'a Reporter<'a>,
     root: &Root,
     archive: &Archive,
     carrying: Carrying<'a>,
-) -> (Option<Update<'a>>, Journaling<'a>) {
+) -> (Option<Update<'a>>, RunJournal<'a>) {
     let copied = match manifests_in_source(root.source()) {
         Ok(copied) => copied,
         Err(error) => {
-            finisher::complain_of_manifest(face, error);
-            return (None, Journaling::none(face));
+            finisher::report_manifest_error(reporter, error);
+            return (None, RunJournal::none(reporter));
         }
     };
-    if !settings.leaves_sums && archive.is_empty() && copied.is_empty() {
-        return (None, Journaling::none(face));
+    if !settings.writes_manifest && archive.is_empty() && copied.is_empty() {
+        return (None, RunJournal::none(reporter));
     }
     let source = settings.source.as_os_str().as_bytes().to_vec();
     let mut header = archive.next_header(source, copied);
     let directory = root.destination();
-    let journaling = Journaling::begin(face, directory, &header);
-    header
-        .journals
-        .extend(journaling.name().map(<[u8]>::to_vec));
+    let journal = RunJournal::begin(reporter, directory, &header);
+    header.journals.extend(journal.name().map(<[u8]>::to_vec));
     let manifest = Update::begin(directory, archive, header, settings.manifest_mode, carrying)
-        .map_err(|error| finisher::complain_of_manifest(face, error))
+        .map_err(|error| finisher::report_manifest_error(reporter, error))
         .ok();
-    (manifest, journaling)
+    (manifest, journal)
 }
 
 /// Gives the manifest its name, and removes the journals, which are no longer needed.
 pub(crate) fn finish_manifest(
     settings: &Settings,
-    face: &Face<'_>,
+    reporter: &Reporter<'_>,
     mut archive: Archive,
     mut manifest: Update<'_>,
-    journaling: &Journaling<'_>,
+    journal: &RunJournal<'_>,
     interrupt: &Interrupt,
 ) -> Option<Vec<Name>> {
     if interrupt.is_requested() {
         for path in manifest.skip_accepted() {
             let error = anyhow!(Interrupted).context("cannot accept it");
-            face.complain(Path::new(OsStr::from_bytes(&path)), &error);
+            reporter.report_error(Path::new(OsStr::from_bytes(&path)), &error);
         }
     }
     let failures = manifest
         .complete()
-        .map_err(|error| finisher::complain_of_manifest(face, error))
+        .map_err(|error| finisher::report_manifest_error(reporter, error))
         .ok()?;
     for (path, error) in failures {
-        face.complain(Path::new(OsStr::from_bytes(&path)), &error);
+        reporter.report_error(Path::new(OsStr::from_bytes(&path)), &error);
     }
-    let is_wanted = if settings.leaves_sums {
+    let is_wanted = if settings.writes_manifest {
         // An empty tree has an empty manifest.
         manifest.has_lines()
             || archive.is_empty()
@@ -131,26 +129,26 @@ pub(crate) fn finish_manifest(
     let root = manifest.root();
     let accepted = manifest.take_accepted();
     if !is_wanted {
-        journaling.remove();
+        journal.remove();
         archive.remove_stale_journals(root);
         return None;
     }
     let manifests = manifest
         .finish()
-        .map_err(|error| finisher::complain_of_manifest(face, error))
+        .map_err(|error| finisher::report_manifest_error(reporter, error))
         .ok()?;
     match remove_maps(root, &archive, accepted) {
         Ok(kept) => {
             for Failure { path, error } in kept {
-                face.complain(Path::new(OsStr::from_bytes(&path)), &error);
+                reporter.report_error(Path::new(OsStr::from_bytes(&path)), &error);
             }
         }
-        Err(error) => finisher::complain_of_manifest(face, error),
+        Err(error) => finisher::report_manifest_error(reporter, error),
     }
-    journaling.remove();
+    journal.remove();
     archive.remove_journals(root);
     for manifest in &manifests {
-        face.report_exclusivity(manifest.exclusivity);
+        reporter.report_exclusivity(manifest.exclusivity);
     }
     let names = manifests.into_iter().map(|manifest| manifest.name);
     Some(names.collect())

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::anyhow;
 use rustix::io::Errno;
 
-use crate::dircopy::copy::run_journal::Journaling;
-use crate::dircopy::reporter::Face;
+use crate::dircopy::copy::run_journal::RunJournal;
+use crate::dircopy::reporter::Reporter;
 use crate::dircopy::reporter::counts::Counts;
-use crate::dircopy::write::atomic_file::{Durability, Place};
+use crate::dircopy::write::atomic_file::{AtomicFile, Durability};
 
 /// The error of a file that the kernel could not write.
 const NOT_ON_DISK: &str = "its copy may not be on the disk";
@@ -26,7 +26,7 @@ pub(crate) const MAX_KEPT: usize = 8;
 /// file system gives their blocks, which may be bad, to no other file.
 #[derive(Debug)]
 pub(crate) struct UnwrittenFiles {
-    files: Mutex<Vec<Place<Arc<OwnedFd>>>>,
+    files: Mutex<Vec<AtomicFile<Arc<OwnedFd>>>>,
     most: usize,
     has_failed: AtomicBool,
 }
@@ -42,7 +42,7 @@ impl UnwrittenFiles {
     }
 
     /// Keeps a file that failed with `EIO`, unless there are many. A full disk needs the space.
-    pub(crate) fn keep(&self, file: Place<Arc<OwnedFd>>, error: &io::Error) {
+    pub(crate) fn keep(&self, file: AtomicFile<Arc<OwnedFd>>, error: &io::Error) {
         if error.raw_os_error() != Some(Errno::IO.raw_os_error()) {
             return;
         }
@@ -65,10 +65,10 @@ impl UnwrittenFiles {
 /// file. `fsync(2)` of a file that was opened after the error reports it, unless it was reported
 /// before. So after an error, every file that this run has written is opened and synced.
 pub(crate) fn write_back(
-    face: &Face<'_>,
+    reporter: &Reporter<'_>,
     counts: &Counts,
     destination: &OwnedFd,
-    journaling: &Journaling<'_>,
+    journal: &RunJournal<'_>,
     unwritten: &UnwrittenFiles,
     durability: Durability,
 ) {
@@ -78,23 +78,23 @@ pub(crate) fn write_back(
         (Err(error), _) => error,
     };
     let n_failed = counts.failed.get();
-    report_failed_files(face, journaling);
+    report_failed_files(reporter, journal);
     // A file that could not be synced before has been reported.
     let was_reported = unwritten.has_failed.load(Ordering::Relaxed);
     let is_explained = was_reported || counts.failed.get() > n_failed;
     if !is_explained || rustix::fs::syncfs(destination).is_err() {
         let error = anyhow!(io::Error::from(error)).context("cannot bring the copy to the disk");
-        face.complain("".as_ref(), &error);
+        reporter.report_error("".as_ref(), &error);
     }
 }
 
 /// Reports each file of this run that the kernel could not write.
-fn report_failed_files(face: &Face<'_>, journaling: &Journaling<'_>) {
-    journaling.for_each_written(|path, file| {
+fn report_failed_files(reporter: &Reporter<'_>, journal: &RunJournal<'_>) {
+    journal.for_each_written(|path, file| {
         let synced = file.and_then(|file| Ok(rustix::fs::fsync(&file)?));
         if let Err(error) = synced {
             let error = anyhow!(error).context(NOT_ON_DISK);
-            face.complain(Path::new(OsStr::from_bytes(path)), &error);
+            reporter.report_error(Path::new(OsStr::from_bytes(path)), &error);
         }
     });
 }

@@ -47,8 +47,8 @@ impl<'a, W: Iterator<Item = Entry>> Batches<'a, W> {
 
 impl<W: Iterator<Item = Entry>> Batches<'_, W> {
     fn job(&mut self, entry: Entry) -> Job {
-        let known = self.lookup.find(&entry);
-        self.links.job(entry, known)
+        let prior = self.lookup.find(&entry);
+        self.links.job(entry, prior)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use crate::dircopy::run::write_back::MAX_KEPT;
-use crate::dircopy::walk::WhileWaiting;
+use crate::dircopy::walk::DeferredDirs;
 use crate::dircopy::walk::reopening::count_open;
 use crate::order::MOST_WAITING;
 use crate::sys;
@@ -124,7 +124,7 @@ impl Descriptors {
 
     /// The number of levels to keep open of a tree that is searched for files without a record. The search opens one more for a
     /// moment. It ends before the first file is verified, so that it may use the descriptors of the verifiers.
-    pub(crate) fn levels_of_a_check(self) -> usize {
+    pub(crate) fn check_levels(self) -> usize {
         self.n_free.saturating_sub(DESCRIPTORS_PER_CHECK + 1).max(1)
     }
 }
@@ -136,7 +136,7 @@ impl Descriptors {
     clippy::struct_field_names,
     reason = "each says what its descriptors are for"
 )]
-pub(crate) struct Budget {
+pub(crate) struct FdBudget {
     for_jobs: usize,
     for_links: usize,
     for_levels: usize,
@@ -144,7 +144,7 @@ pub(crate) struct Budget {
     for_unwritten: usize,
 }
 
-impl Budget {
+impl FdBudget {
     /// Distributes the descriptors of a copy.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ impl Budget {
 
     /// The number of files that a job which copies short files may have open together: enough to read clones ahead, and to fill
     /// `n_lanes` of the multi-stream hash. `n_makers` of the `n_jobs` copy short files; one at least.
-    pub(crate) fn ahead(self, n_jobs: usize, n_makers: usize, n_lanes: usize) -> usize {
+    pub(crate) fn group_size(self, n_jobs: usize, n_makers: usize, n_lanes: usize) -> usize {
         let taken = n_jobs * (DESCRIPTORS_PER_JOB + DESCRIPTORS_PER_FILE);
         let more = self.for_jobs.saturating_sub(taken) / (n_makers * DESCRIPTORS_PER_FILE);
         let wanted = (MAX_READ_AHEAD_OF_ALL / n_makers).min(MAX_READ_AHEAD);
@@ -185,30 +185,30 @@ impl Budget {
     }
 
     /// The number of levels that the pre-scan keeps open. `None` if there is no pre-scan.
-    pub(crate) fn levels_of_the_prescan(self) -> Option<NonZeroUsize> {
+    pub(crate) fn prescan_levels(self) -> Option<NonZeroUsize> {
         // It opens one more for a moment.
         NonZeroUsize::new(self.for_prescan.saturating_sub(1))
     }
 
     /// The number of files that stay open after their write-back failed, each with its directory.
-    pub(crate) fn unwritten_files(self) -> usize {
+    pub(crate) fn n_unwritten_files(self) -> usize {
         (self.for_unwritten / DESCRIPTORS_PER_FILE).min(MAX_KEPT)
     }
 
     /// Whether directories stay open while links in them wait.
-    pub(crate) fn while_waiting(self) -> WhileWaiting {
+    pub(crate) fn deferred_dirs(self) -> DeferredDirs {
         if self.for_links / DESCRIPTORS_PER_DIRECTORY < MIN_WAITING_DIRECTORIES {
-            WhileWaiting::Closed
+            DeferredDirs::Closed
         } else {
-            WhileWaiting::Open
+            DeferredDirs::Open
         }
     }
 
     /// The share that a waiting directory has in the memory for waiting results, in bytes.
-    pub(crate) fn weight_of_directory(self) -> usize {
-        match self.while_waiting() {
-            WhileWaiting::Closed => BYTES_PER_CLOSED_DIRECTORY,
-            WhileWaiting::Open => {
+    pub(crate) fn deferred_dir_weight(self) -> usize {
+        match self.deferred_dirs() {
+            DeferredDirs::Closed => BYTES_PER_CLOSED_DIRECTORY,
+            DeferredDirs::Open => {
                 let n_open = self.for_links / DESCRIPTORS_PER_DIRECTORY;
                 MOST_WAITING / n_open.min(MAX_WAITING_DIRECTORIES)
             }
@@ -220,8 +220,8 @@ impl Budget {
 mod tests {
     use super::*;
 
-    fn budget(limit: usize) -> Result<Budget, TooFew> {
-        Budget::of(Descriptors::new(limit, 3))
+    fn budget(limit: usize) -> Result<FdBudget, TooFew> {
+        FdBudget::of(Descriptors::new(limit, 3))
     }
 
     #[test]
@@ -234,13 +234,13 @@ mod tests {
             {
                 let n_jobs = budget.jobs(*wanted);
                 let n_makers = n_jobs.min(*makers);
-                let ahead = budget.ahead(n_jobs, n_makers, *n_lanes);
+                let ahead = budget.group_size(n_jobs, n_makers, *n_lanes);
                 assert!((1..=*wanted).contains(&n_jobs) && (1..=16).contains(&ahead));
                 let files = n_makers * (ahead - 1) * DESCRIPTORS_PER_FILE;
-                let prescan = budget.levels_of_the_prescan();
+                let prescan = budget.prescan_levels();
                 let prescan = prescan.map_or(0, |levels| levels.get() + 1);
                 let levels = (budget.levels() - 1) * DESCRIPTORS_PER_DIRECTORY;
-                let unwritten = budget.unwritten_files() * DESCRIPTORS_PER_FILE;
+                let unwritten = budget.n_unwritten_files() * DESCRIPTORS_PER_FILE;
                 let kept = 3 + DESCRIPTORS_PER_COPY + prescan + levels + unwritten;
                 let needed = if n_jobs == 1 && ahead == 1 {
                     kept + MIN_DESCRIPTORS_OF_WORK
@@ -251,10 +251,10 @@ mod tests {
                         + n_jobs * (DESCRIPTORS_PER_JOB + DESCRIPTORS_PER_FILE)
                         + files
                 };
-                let links = match budget.while_waiting() {
-                    WhileWaiting::Closed => 0,
-                    WhileWaiting::Open => {
-                        let most = MOST_WAITING / budget.weight_of_directory();
+                let links = match budget.deferred_dirs() {
+                    DeferredDirs::Closed => 0,
+                    DeferredDirs::Open => {
+                        let most = MOST_WAITING / budget.deferred_dir_weight();
                         assert!((1..=512).contains(&most));
                         most * DESCRIPTORS_PER_DIRECTORY
                     }
@@ -268,12 +268,15 @@ mod tests {
     fn many_descriptors_bound_nothing() {
         let budget = budget(1 << 20).unwrap();
         assert_eq!(budget.jobs(4096), 4096);
-        assert_eq!([1, 4, 8, 64].map(|n| budget.ahead(n, n, 1)), [16, 16, 8, 1]);
-        assert_eq!(budget.ahead(64, 4, 1), 16);
-        assert_eq!(budget.ahead(64, 64, 8), 8);
-        assert_eq!(budget.ahead(64, 64, 16), 16);
-        assert_eq!(budget.weight_of_directory(), 16 << 10);
-        assert_eq!(budget.while_waiting(), WhileWaiting::Open);
+        assert_eq!(
+            [1, 4, 8, 64].map(|n| budget.group_size(n, n, 1)),
+            [16, 16, 8, 1]
+        );
+        assert_eq!(budget.group_size(64, 4, 1), 16);
+        assert_eq!(budget.group_size(64, 64, 8), 8);
+        assert_eq!(budget.group_size(64, 64, 16), 16);
+        assert_eq!(budget.deferred_dir_weight(), 16 << 10);
+        assert_eq!(budget.deferred_dirs(), DeferredDirs::Open);
         assert!(budget.levels() > 60_000);
     }
 
@@ -281,16 +284,16 @@ mod tests {
     fn the_usual_limit_bounds_no_ordinary_copy() {
         let budget = budget(1024).unwrap();
         assert!(budget.jobs(64) >= 50 && budget.levels() >= 60);
-        assert!(budget.levels_of_the_prescan().unwrap().get() >= 100);
+        assert!(budget.prescan_levels().unwrap().get() >= 100);
     }
 
     #[test]
     fn with_twenty_four_all_is_done_in_turn() {
         let budget = budget(24).unwrap();
-        assert_eq!((budget.jobs(64), budget.ahead(1, 1, 16)), (1, 1));
+        assert_eq!((budget.jobs(64), budget.group_size(1, 1, 16)), (1, 1));
         assert_eq!(budget.levels(), 1);
-        assert_eq!(budget.levels_of_the_prescan(), NonZeroUsize::new(1));
-        assert_eq!(budget.while_waiting(), WhileWaiting::Closed);
+        assert_eq!(budget.prescan_levels(), NonZeroUsize::new(1));
+        assert_eq!(budget.deferred_dirs(), DeferredDirs::Closed);
     }
 
     #[test]
@@ -299,7 +302,7 @@ mod tests {
         assert_eq!(budget(20).unwrap_err().to_string(), words);
         assert!(budget(21).is_ok());
         // Seven descriptors were open before.
-        let error = Budget::of(Descriptors::new(24, 7)).unwrap_err();
+        let error = FdBudget::of(Descriptors::new(24, 7)).unwrap_err();
         let words = "too few descriptors: 24 may be open (ulimit -n), and 25 are needed";
         assert_eq!(error.to_string(), words);
     }
@@ -312,6 +315,6 @@ mod tests {
         assert_eq!(verifiers(17), Ok(n(1)));
         assert_eq!(verifiers(24), Ok(n(4)));
         assert_eq!(verifiers(1024), Ok(n(16)));
-        assert_eq!(Descriptors::new(17, 3).levels_of_a_check(), 3);
+        assert_eq!(Descriptors::new(17, 3).check_levels(), 3);
     }
 }

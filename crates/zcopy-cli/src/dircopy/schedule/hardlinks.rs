@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::lookup::Known;
+use super::lookup::PriorRecord;
 use crate::dircopy::copy::Job;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::walk::containment::{Identity, identity};
@@ -42,9 +42,9 @@ pub(crate) struct HardLinks {
 
 impl HardLinks {
     /// Makes the job of the next entry.
-    pub(crate) fn job(&mut self, entry: Entry, known: io::Result<Known>) -> Job {
+    pub(crate) fn job(&mut self, entry: Entry, prior: io::Result<PriorRecord>) -> Job {
         let role = self.role(&entry);
-        Job { entry, role, known }
+        Job { entry, role, prior }
     }
 
     #[allow(clippy::unnecessary_cast, reason = "not on every processor")]

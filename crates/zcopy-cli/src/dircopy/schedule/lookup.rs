@@ -37,7 +37,7 @@ pub(crate) enum MapFile {
 
 /// Facts about an entry before it is copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct PriorRecord {
     /// The digest that its copy was recorded with.
     pub(crate) recorded: Option<FileDigest>,
     /// The change that a killed run may have made to the copy.
@@ -53,7 +53,7 @@ pub(crate) struct Known {
     pub(crate) is_journal: bool,
 }
 
-impl Known {
+impl PriorRecord {
     /// The digests that the copy may have. If the list is empty, it may have any.
     pub(crate) fn expected(&self) -> Vec<FileDigest> {
         match self.announced {
@@ -155,13 +155,13 @@ impl<'a> Lookup<'a> {
     /// # Errors
     ///
     /// A manifest cannot be read.
-    pub(crate) fn find(&mut self, entry: &Entry) -> io::Result<Known> {
+    pub(crate) fn find(&mut self, entry: &Entry) -> io::Result<PriorRecord> {
         let is_in_root = Arc::ptr_eq(entry.directory(), &self.root);
         let is_journal = is_in_root && is_journal(entry.name().to_bytes());
         if self.archive.is_empty() && self.accepted.is_empty() {
-            return Ok(Known {
+            return Ok(PriorRecord {
                 is_journal,
-                ..Known::default()
+                ..PriorRecord::default()
             });
         }
         let path = entry.path();
@@ -176,7 +176,7 @@ impl<'a> Lookup<'a> {
             map.is_some_and(|map| map.may_have_file())
         };
         let modified = Time::modified(entry.stat());
-        Ok(Known {
+        Ok(PriorRecord {
             recorded: record.as_ref().and_then(|record| record.file),
             announced: record.and_then(|record| record.announced),
             map_file: if has_recorded_map {

@@ -11,35 +11,35 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
 
+use super::colliding_names::{CollidingName, CollidingNames};
 use super::containment::{Identity, identity};
 use super::destination::{self, Made};
 use super::entry::FollowLink;
 use super::map_names::MapNames;
 use super::name_set::Listed;
 use super::options::{DirectoryAttributes, GivenTo};
-use super::path_node::Trail;
+use super::path_node::PathNode;
 use super::reopening::{self, Birth, DirectoryId, Tree};
-use super::rivals::{RivalName, Rivals};
 use super::spelling::keeps_case;
 use super::spelling::names::FoldableNames;
-use super::walk_error::{Cause, Trouble};
+use super::walk_error::{Cause, WalkError};
 use crate::dircopy::write::metadata::{self, Replaces};
 
 /// The descriptors of a directory of the source and of its copy. They are closed with the last reference.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenDirs {
     source: OwnedFd,
     destination: Arc<OwnedFd>,
 }
 
-impl Opened {
+impl OpenDirs {
     /// The directory in the source.
     #[must_use]
     pub fn source(&self) -> BorrowedFd<'_> {
         self.source.as_fd()
     }
 
-    /// The directory in the destination, for a [`Place`](crate::dircopy::write::atomic_file::Place) to own.
+    /// The directory in the destination, for a [`AtomicFile`](crate::dircopy::write::atomic_file::AtomicFile) to own.
     #[must_use]
     pub fn destination(&self) -> &Arc<OwnedFd> {
         &self.destination
@@ -57,11 +57,11 @@ pub(super) struct Source {
 #[derive(Debug)]
 pub struct Directory {
     /// The root, from which it is found again. `None` for the root itself, which is never closed.
-    root: Option<Arc<Opened>>,
-    opened: Mutex<Weak<Opened>>,
+    root: Option<Arc<OpenDirs>>,
+    opened: Mutex<Weak<OpenDirs>>,
     /// The times of creation of the source and of the copy, read before they are closed.
     births: OnceLock<[Option<Birth>; 2]>,
-    trail: Arc<Trail>,
+    node: Arc<PathNode>,
     stat: Stat,
     /// The identity of the copy.
     copy: Identity,
@@ -69,7 +69,7 @@ pub struct Directory {
     former_mode: Option<Mode>,
     /// The names that the copy had when it was opened. `None` if they could not be read.
     listed: Option<Listed>,
-    rivals: Rivals,
+    colliding: CollidingNames,
     foldable_names: OnceLock<FoldableNames>,
     keeps_case: OnceLock<bool>,
     attributes: DirectoryAttributes,
@@ -88,30 +88,30 @@ impl Directory {
         source: Source,
         destination: Made,
         attributes: DirectoryAttributes,
-    ) -> Result<(Self, Arc<Opened>), Errno> {
-        Self::new(None, Trail::root(), source, destination, attributes)
+    ) -> Result<(Self, Arc<OpenDirs>), Errno> {
+        Self::new(None, PathNode::root(), source, destination, attributes)
     }
 
     /// A directory in this one, which is open.
     pub(super) fn child(
         &self,
-        opened: &Arc<Opened>,
-        trail: Trail,
+        opened: &Arc<OpenDirs>,
+        node: PathNode,
         source: Source,
         destination: Made,
-    ) -> Result<(Self, Arc<Opened>), Errno> {
+    ) -> Result<(Self, Arc<OpenDirs>), Errno> {
         let root = Arc::clone(self.root.as_ref().unwrap_or(opened));
-        Self::new(Some(root), trail, source, destination, self.attributes)
+        Self::new(Some(root), node, source, destination, self.attributes)
     }
 
-    /// The trail of a directory in this one.
-    pub(super) fn trail_of(&self, name: &CStr, follow: FollowLink) -> Trail {
-        Trail::below(&self.trail, name, follow)
+    /// The node of a directory in this one.
+    pub(super) fn node_of(&self, name: &CStr, follow: FollowLink) -> PathNode {
+        PathNode::below(&self.node, name, follow)
     }
 
     fn new(
-        root: Option<Arc<Opened>>,
-        trail: Trail,
+        root: Option<Arc<OpenDirs>>,
+        node: PathNode,
         Source {
             directory: source,
             stat,
@@ -124,10 +124,10 @@ impl Directory {
             leftovers: _,
         }: Made,
         attributes: DirectoryAttributes,
-    ) -> Result<(Self, Arc<Opened>), Errno> {
+    ) -> Result<(Self, Arc<OpenDirs>), Errno> {
         let copy = identity(&rustix::fs::fstat(&destination)?);
         let hands_down = metadata::hands_down(&destination);
-        let opened = Arc::new(Opened {
+        let opened = Arc::new(OpenDirs {
             source,
             destination: Arc::new(destination),
         });
@@ -135,12 +135,12 @@ impl Directory {
             root,
             opened: Mutex::new(Arc::downgrade(&opened)),
             births: OnceLock::new(),
-            trail: Arc::new(trail),
+            node: Arc::new(node),
             stat,
             copy,
             former_mode,
             listed,
-            rivals: Rivals::default(),
+            colliding: CollidingNames::default(),
             foldable_names: OnceLock::new(),
             keeps_case: OnceLock::new(),
             attributes,
@@ -153,7 +153,7 @@ impl Directory {
     }
 
     /// Drops this reference to the descriptors, which the last one closes.
-    pub(super) fn close(&self, opened: &mut Option<Arc<Opened>>) {
+    pub(super) fn close(&self, opened: &mut Option<Arc<OpenDirs>>) {
         if let Some(opened) = opened.take() {
             self.births
                 .get_or_init(|| [Birth::of(opened.source()), Birth::of(opened.destination())]);
@@ -167,7 +167,7 @@ impl Directory {
     }
 
     /// Opens the directory again, unless it is still open. `child` is a directory in it, if one is open.
-    pub(super) fn open(&self, child: Option<&Opened>) -> Result<Arc<Opened>, Cause> {
+    pub(super) fn open(&self, child: Option<&OpenDirs>) -> Result<Arc<OpenDirs>, Cause> {
         // A panic leaves it unchanged.
         let mut known = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(opened) = known.upgrade() {
@@ -190,7 +190,7 @@ impl Directory {
                 Tree::Source => root.source(),
                 Tree::Destination => root.destination().as_fd(),
             };
-            reopening::by_names(root, &self.trail, tree, id)
+            reopening::by_names(root, &self.node, tree, id)
         };
         let source = match source {
             Some(source) => source,
@@ -200,7 +200,7 @@ impl Directory {
             Some(copy) => copy,
             None => by_names(Tree::Destination, copy_id).map_err(Cause::Destination)?,
         };
-        let opened = Arc::new(Opened {
+        let opened = Arc::new(OpenDirs {
             source,
             destination: Arc::new(destination),
         });
@@ -229,15 +229,15 @@ impl Directory {
     }
 
     /// The names of the source that the copy may not tell apart, sorted. The first call finds them.
-    pub(crate) fn rivals(
+    pub(crate) fn colliding(
         &self,
-        find: impl FnOnce() -> io::Result<Vec<RivalName>>,
-    ) -> io::Result<Arc<[RivalName]>> {
-        self.rivals.get(find)
+        find: impl FnOnce() -> io::Result<Vec<CollidingName>>,
+    ) -> io::Result<Arc<[CollidingName]>> {
+        self.colliding.get(find)
     }
 
     /// The names in the copy. The first call lists them.
-    pub(crate) fn foldable_names(&self, opened: &Opened) -> Result<&FoldableNames, Errno> {
+    pub(crate) fn foldable_names(&self, opened: &OpenDirs) -> Result<&FoldableNames, Errno> {
         if let Some(names) = self.foldable_names.get() {
             return Ok(names);
         }
@@ -247,7 +247,7 @@ impl Directory {
     }
 
     /// Whether the copy lists names in the case in which they were created. The first call tries it.
-    pub(crate) fn keeps_case(&self, opened: &Opened) -> bool {
+    pub(crate) fn keeps_case(&self, opened: &OpenDirs) -> bool {
         let probe = || keeps_case(opened.destination().as_fd());
         *self.keeps_case.get_or_init(probe)
     }
@@ -295,13 +295,13 @@ impl Directory {
     /// The path from the root; empty for the root.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        OsString::from_vec(self.trail.path()).into()
+        OsString::from_vec(self.node.path()).into()
     }
 
     /// The path from the root of an entry.
     #[must_use]
     pub fn path_of(&self, name: &CStr) -> PathBuf {
-        OsString::from_vec(self.trail.path_of(name.to_bytes())).into()
+        OsString::from_vec(self.node.path_of(name.to_bytes())).into()
     }
 
     /// Adds a user, until whose [`release`](Self::release) the copy keeps its private mode.
@@ -310,7 +310,7 @@ impl Directory {
     }
 
     /// Removes a user. After the last one the copy gets its attributes, or its former mode.
-    pub(super) fn release(&self, opened: &Opened) -> Result<(), Trouble> {
+    pub(super) fn release(&self, opened: &OpenDirs) -> Result<(), WalkError> {
         // AcqRel: the last user sees all changes that the others made in the directory.
         if self.users.fetch_sub(1, Ordering::AcqRel) > 1 {
             return Ok(());
@@ -322,14 +322,14 @@ impl Directory {
             (Some(mode), GivenTo::All) => Replaces::Mode(mode),
             (Some(mode), GivenTo::New) => {
                 let dated = metadata::apply_times(directory, &self.stat)
-                    .map_err(|error| Trouble::new(self.path(), Cause::Attributes(error)));
+                    .map_err(|error| WalkError::new(self.path(), Cause::Attributes(error)));
                 return destination::restore_mode(directory, mode)
-                    .map_err(|errno| Trouble::new(self.path(), Cause::Mode(errno.into())))
+                    .map_err(|errno| WalkError::new(self.path(), Cause::Mode(errno.into())))
                     .and(dated);
             }
         };
         metadata::apply(&opened.source, directory, &self.stat, preserve, replaces)
-            .map_err(|error| Trouble::new(self.path(), Cause::Attributes(error)))
+            .map_err(|error| WalkError::new(self.path(), Cause::Attributes(error)))
     }
 
     /// Removes a user that could not open the directory again. If it is the last one, the copy keeps the mode that it was made with,

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::directory::{Directory, Opened};
-use super::walk_error::Trouble;
+use super::directory::{Directory, OpenDirs};
+use super::walk_error::WalkError;
 use crate::dircopy::damage_map::map_name;
 use crate::dircopy::stat::{file_type, is_regular};
 use crate::dircopy::write::metadata::Named;
@@ -21,7 +21,7 @@ use crate::dircopy::write::metadata::Named;
 #[must_use = "its directory waits until it is done"]
 pub struct Entry {
     dirent: Dirent,
-    opened: Arc<Opened>,
+    opened: Arc<OpenDirs>,
 }
 
 /// A name in a directory of the source, and the file that it stood for when the walk came by.
@@ -44,7 +44,7 @@ impl Entry {
     /// Counts as a [user](Directory::retain) of the directory until it is done.
     pub(super) fn new(
         directory: Arc<Directory>,
-        opened: Arc<Opened>,
+        opened: Arc<OpenDirs>,
         name: CString,
         stat: Stat,
         follow: FollowLink,
@@ -67,11 +67,11 @@ impl Entry {
 
     /// The descriptors of its directory.
     #[must_use]
-    pub fn opened(&self) -> &Arc<Opened> {
+    pub fn opened(&self) -> &Arc<OpenDirs> {
         &self.opened
     }
 
-    /// The directory of its copy, for a [`Place`](crate::dircopy::write::atomic_file::Place) to own.
+    /// The directory of its copy, for a [`AtomicFile`](crate::dircopy::write::atomic_file::AtomicFile) to own.
     #[must_use]
     pub fn destination_directory(&self) -> &Arc<OwnedFd> {
         self.opened.destination()
@@ -189,24 +189,24 @@ impl Entry {
     /// # Errors
     ///
     /// The attribute that the directory could not keep.
-    pub fn done(self) -> Result<(), Trouble> {
+    pub fn done(self) -> Result<(), WalkError> {
         self.dirent.directory.release(&self.opened)
     }
 
     /// Sets the entry aside until its turn comes.
-    pub fn wait(self, while_waiting: WhileWaiting) -> Waiting {
+    pub fn wait(self, deferred_dirs: DeferredDirs) -> DeferredEntry {
         let Self { dirent, opened } = self;
         let mut opened = Some(opened);
-        if while_waiting == WhileWaiting::Closed {
+        if deferred_dirs == DeferredDirs::Closed {
             dirent.directory.close(&mut opened);
         }
-        Waiting { dirent, opened }
+        DeferredEntry { dirent, opened }
     }
 }
 
 /// Whether the directory of an entry stays open while the entry waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhileWaiting {
+pub enum DeferredDirs {
     /// Its descriptors stay open.
     Open,
     /// Its descriptors are closed, to spare them.
@@ -216,12 +216,12 @@ pub enum WhileWaiting {
 /// An entry whose turn comes later.
 #[derive(Debug)]
 #[must_use = "its directory waits until it is done"]
-pub struct Waiting {
+pub struct DeferredEntry {
     dirent: Dirent,
-    opened: Option<Arc<Opened>>,
+    opened: Option<Arc<OpenDirs>>,
 }
 
-impl Waiting {
+impl DeferredEntry {
     /// The name in its directory.
     #[must_use]
     pub fn name(&self) -> &CStr {
@@ -245,7 +245,7 @@ impl Waiting {
     /// # Errors
     ///
     /// The directory or its copy was moved or replaced, or cannot be opened. The entry cannot be copied then.
-    pub fn resume(self) -> Result<Entry, Trouble> {
+    pub fn resume(self) -> Result<Entry, WalkError> {
         let Self { dirent, opened } = self;
         let opened = match opened {
             Some(opened) => opened,
@@ -253,7 +253,7 @@ impl Waiting {
                 Ok(opened) => opened,
                 Err(cause) => {
                     dirent.directory.abandon();
-                    return Err(Trouble::new(dirent.path(), cause));
+                    return Err(WalkError::new(dirent.path(), cause));
                 }
             },
         };

@@ -9,15 +9,15 @@ use super::entry::FollowLink;
 ///
 /// In a tree of thousands of levels, a whole path for each would take memory in proportion to the square of their number.
 #[derive(Debug)]
-pub(crate) struct Trail {
-    parent: Option<Arc<Trail>>,
+pub(crate) struct PathNode {
+    parent: Option<Arc<PathNode>>,
     /// Empty for the root.
     name: CString,
     follow: FollowLink,
 }
 
-impl Trail {
-    /// The trail of the root.
+impl PathNode {
+    /// The node of the root.
     pub(super) fn root() -> Self {
         Self {
             parent: None,
@@ -68,12 +68,12 @@ impl Trail {
     }
 }
 
-impl Drop for Trail {
+impl Drop for PathNode {
     /// Drops one level after the other: recursion through thousands of levels would overflow the stack.
     fn drop(&mut self) {
         let mut next = self.parent.take();
-        while let Some(trail) = next {
-            next = Arc::into_inner(trail).and_then(|mut trail| trail.parent.take());
+        while let Some(node) = next {
+            next = Arc::into_inner(node).and_then(|mut node| node.parent.take());
         }
     }
 }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::containment::{Identity, identity};
 use super::entry::FollowLink;
-use super::path_node::Trail;
+use super::path_node::PathNode;
 use super::{DIRECTORY, reopen};
 
 /// When a file was created: `stx_btime` of `statx(2)`.
@@ -81,12 +81,12 @@ pub(super) fn above(child: BorrowedFd<'_>, wanted: DirectoryId) -> Option<OwnedF
 /// Those of `open(2)`; another directory has the name.
 pub(super) fn by_names(
     root: BorrowedFd<'_>,
-    trail: &Trail,
+    node: &PathNode,
     tree: Tree,
     wanted: DirectoryId,
 ) -> io::Result<OwnedFd> {
     let mut at = None;
-    let mut steps = trail.steps().into_iter().peekable();
+    let mut steps = node.steps().into_iter().peekable();
     while let Some((name, follow)) = steps.next() {
         let here = at.as_ref().map_or(root, OwnedFd::as_fd);
         let mut flags = DIRECTORY;

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::entry::FollowLink;
 use super::listing;
 use super::names::{Collector, Names, Spill};
-use super::path_node::Trail;
+use super::path_node::PathNode;
 use super::reopening::{self, DirectoryId, Tree};
 use super::{DIRECTORY, reopen};
 use crate::dircopy::stat::file_type;
@@ -30,7 +30,7 @@ pub(crate) struct ScanOptions {
 pub(crate) struct Found<'a> {
     /// The directory of the entry.
     pub(crate) directory: BorrowedFd<'a>,
-    pub(crate) trail: &'a Trail,
+    pub(crate) node: &'a PathNode,
     pub(crate) name: &'a CStr,
     /// The type of the entry, or of its target if symbolic links are followed.
     pub(crate) kind: FileType,
@@ -39,7 +39,7 @@ pub(crate) struct Found<'a> {
 impl Found<'_> {
     /// The path from the root.
     pub(crate) fn path(&self) -> Vec<u8> {
-        self.trail.path_of(self.name.to_bytes())
+        self.node.path_of(self.name.to_bytes())
     }
 }
 
@@ -104,7 +104,7 @@ struct Level {
     directory: Option<OwnedFd>,
     /// Set when the directory is closed, and from the beginning if loops or other file systems must be detected.
     id: Option<DirectoryId>,
-    trail: Arc<Trail>,
+    node: Arc<PathNode>,
     /// The directories in it that have not been entered.
     names: Names,
 }
@@ -114,8 +114,8 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
     fn begin(&mut self) -> Option<()> {
         // The offset of the caller's descriptor must not change.
         match reopen(self.root, c".") {
-            Ok(root) => self.enter(root, Trail::root()),
-            Err(errno) => self.fail(&Trail::root(), errno.into()),
+            Ok(root) => self.enter(root, PathNode::root()),
+            Err(errno) => self.fail(&PathNode::root(), errno.into()),
         }
     }
 
@@ -126,8 +126,8 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
             Ok(name) => name,
             Err(error) => {
                 level.names = Names::default();
-                let trail = Arc::clone(&level.trail);
-                return self.fail(&trail, error);
+                let node = Arc::clone(&level.node);
+                return self.fail(&node, error);
             }
         };
         let (Some(name), Some(directory)) = (name, &level.directory) else {
@@ -139,34 +139,34 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
             (DIRECTORY, FollowLink::No)
         };
         let opened = rustix::fs::openat(directory, &*name, flags, Mode::empty());
-        let trail = Trail::below(&level.trail, &name, follow);
+        let node = PathNode::below(&level.node, &name, follow);
         match opened {
-            Ok(opened) => self.enter(opened, trail),
-            Err(errno) => self.fail(&trail, errno.into()),
+            Ok(opened) => self.enter(opened, node),
+            Err(errno) => self.fail(&node, errno.into()),
         }
     }
 
-    fn enter(&mut self, directory: OwnedFd, trail: Trail) -> Option<()> {
+    fn enter(&mut self, directory: OwnedFd, node: PathNode) -> Option<()> {
         let mut id = None;
         if self.options.follows_symlinks || self.options.one_file_system {
             let found = match DirectoryId::of(&directory) {
                 Ok(found) => found,
-                Err(errno) => return self.fail(&trail, errno.into()),
+                Err(errno) => return self.fail(&node, errno.into()),
             };
             let device = *self.device.get_or_insert(found.identity.0);
             if self.options.one_file_system && found.identity.0 != device {
                 return Some(());
             }
             if self.levels.iter().any(|level| level.id == Some(found)) {
-                return self.fail(&trail, Errno::LOOP.into());
+                return self.fail(&node, Errno::LOOP.into());
             }
             id = Some(found);
         }
-        let names = self.read(directory.as_fd(), &trail)?;
+        let names = self.read(directory.as_fd(), &node)?;
         self.levels.push(Level {
             directory: Some(directory),
             id,
-            trail: Arc::new(trail),
+            node: Arc::new(node),
             names,
         });
         while self.levels.len() - self.first_open > self.options.most_open.max(1) {
@@ -181,7 +181,7 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
     }
 
     /// Shows the entries of a directory. Returns the directories to enter.
-    fn read(&mut self, directory: BorrowedFd<'_>, trail: &Trail) -> Option<Names> {
+    fn read(&mut self, directory: BorrowedFd<'_>, node: &PathNode) -> Option<Names> {
         let follows = self.options.follows_symlinks;
         let mut names = Collector::new(&mut self.spill);
         let mut is_over = false;
@@ -192,7 +192,7 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
             }
             let found = kind_of(directory, name, kind, follows).map(|kind| Found {
                 directory,
-                trail,
+                node,
                 name,
                 kind,
             });
@@ -200,7 +200,7 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
                 .as_ref()
                 .is_ok_and(|found| found.kind == FileType::Directory);
             let failure = |errno: Errno| Failure {
-                path: trail.path_of(name.to_bytes()),
+                path: node.path_of(name.to_bytes()),
                 error: errno.into(),
             };
             match show(found.map_err(failure)) {
@@ -214,11 +214,11 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
         }
         let names = names.finish();
         if let Err(errno) = read {
-            self.fail(trail, errno.into())?;
+            self.fail(node, errno.into())?;
         }
         match names {
             Ok(names) => Some(names),
-            Err(error) => self.fail(trail, error).map(|()| Names::default()),
+            Err(error) => self.fail(node, error).map(|()| Names::default()),
         }
     }
 
@@ -233,7 +233,7 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
         let Level {
             directory,
             id,
-            trail,
+            node,
             names,
         } = &mut self.levels[top];
         let opened = match *id {
@@ -243,7 +243,7 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
                 let above = below.and_then(|child| reopening::above(child.as_fd(), id));
                 // The descriptor of the child may be the one that `by_names` needs.
                 drop(child);
-                let by_names = || reopening::by_names(self.root, trail, Tree::Source, id);
+                let by_names = || reopening::by_names(self.root, node, Tree::Source, id);
                 above.map_or_else(by_names, Ok)
             }
         };
@@ -254,14 +254,14 @@ impl<S: FnMut(Result<Found<'_>, Failure>) -> Next> Scan<'_, S> {
             }
             Err(error) => {
                 *names = Names::default();
-                let trail = Arc::clone(trail);
-                self.fail(&trail, error)
+                let node = Arc::clone(node);
+                self.fail(&node, error)
             }
         }
     }
 
-    fn fail(&mut self, trail: &Trail, error: io::Error) -> Option<()> {
-        let path = trail.path();
+    fn fail(&mut self, node: &PathNode, error: io::Error) -> Option<()> {
+        let path = node.path();
         ((self.show)(Err(Failure { path, error })) != Next::Stop).then_some(())
     }
 }

@@ -47,26 +47,26 @@ pub(crate) fn is_folded(
     directory: BorrowedFd<'_>,
     name: &CStr,
     listed: &Spellings,
-    rivals: &[CString],
+    colliding: &[CString],
 ) -> bool {
     let is_found = |other: &CString| !listed.has(other) && stat(directory, other).is_some();
-    !listed.has(name) || rivals.iter().chain(&key::variants(name)).any(is_found)
+    !listed.has(name) || colliding.iter().chain(&key::variants(name)).any(is_found)
 }
 
 /// Whether two names of the source stand for one file of the destination.
 pub(crate) fn is_same(
     directory: BorrowedFd<'_>,
     name: &CStr,
-    rival: &CStr,
+    colliding: &CStr,
     listed: &Spellings,
 ) -> bool {
-    let Some(found) = stat(directory, rival) else {
+    let Some(found) = stat(directory, colliding) else {
         return false;
     };
-    if listed.has(name) && listed.has(rival) {
+    if listed.has(name) && listed.has(colliding) {
         return false;
     }
-    let is_third = |listed: &CString| **listed != *name && **listed != *rival;
+    let is_third = |listed: &CString| **listed != *name && **listed != *colliding;
     if !listed.names.iter().any(is_third) {
         return true;
     }

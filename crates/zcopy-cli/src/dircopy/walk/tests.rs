@@ -11,7 +11,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::dircopy::test_support::{Covered, as_nobody, mode, names, open, scratch, stat};
-use crate::dircopy::write::atomic_file::{Durability, Place, Replace, SpecialFile, place_other};
+use crate::dircopy::write::atomic_file::{
+    AtomicFile, Durability, Replace, SpecialFile, place_other,
+};
 use crate::dircopy::write::metadata::{self, Preserve, Replaces};
 use crate::skip::is_root;
 
@@ -84,9 +86,9 @@ impl Copied {
     }
 }
 
-fn worded(trouble: &Trouble) -> String {
-    let mut worded = trouble.to_string();
-    let mut error: &dyn std::error::Error = trouble;
+fn worded(error: &WalkError) -> String {
+    let mut worded = error.to_string();
+    let mut error: &dyn std::error::Error = error;
     while let Some(source) = error.source() {
         worded = format!("{worded}: {source}");
         error = source;
@@ -99,7 +101,7 @@ fn copy(root: Root, options: Options) -> Copied {
     let mut copied = Copied::default();
     let troubles = &mut copied.troubles;
     let entries: Vec<Entry> = root
-        .walk(options, |trouble| troubles.push(worded(&trouble)))
+        .walk(options, |error| troubles.push(worded(&error)))
         .collect();
     copied.paths = entries.iter().map(Entry::path).collect();
     for entry in entries.into_iter().rev() {
@@ -108,12 +110,12 @@ fn copy(root: Root, options: Options) -> Copied {
                 .troubles
                 .push(format!("{}: {error}", entry.path().display()));
         }
-        if let Err(trouble) = entry.done() {
-            copied.troubles.push(worded(&trouble));
+        if let Err(error) = entry.done() {
+            copied.troubles.push(worded(&error));
         }
     }
-    if let Err(trouble) = root.done() {
-        copied.troubles.push(worded(&trouble));
+    if let Err(error) = root.done() {
+        copied.troubles.push(worded(&error));
     }
     copied
 }
@@ -123,13 +125,14 @@ fn copy_entry(entry: &Entry) -> io::Result<()> {
     let (from, to) = (entry.source(), entry.destination());
     if entry.kind() == FileType::RegularFile {
         let (mut file, stat) = entry.open()?;
-        let place = Place::new(entry.destination_directory().clone())?;
+        let new_file = AtomicFile::new(entry.destination_directory().clone())?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        place.file().write_all(&bytes)?;
+        new_file.file().write_all(&bytes)?;
         let replaces = Replaces::Mode(Mode::empty());
-        metadata::apply(&file, &place, &stat, Preserve::ALL, replaces).map_err(io::Error::other)?;
-        place.commit(entry.name(), replace, durability)?;
+        metadata::apply(&file, &new_file, &stat, Preserve::ALL, replaces)
+            .map_err(io::Error::other)?;
+        new_file.commit(entry.name(), replace, durability)?;
     } else {
         let other = SpecialFile::read(from, entry.stat())?;
         let placed = place_other(&other, to, replace, durability)?;
@@ -293,7 +296,7 @@ fn a_directory_has_its_attributes_with_its_last_entry_and_not_before() {
     fs::set_permissions(pair.source("d"), fs::Permissions::from_mode(0o755)).unwrap();
     date(&pair.source("d"), 1_000_000_000);
     let root = pair.root();
-    let mut walk = root.walk(Options::new(), |trouble| panic!("{trouble}"));
+    let mut walk = root.walk(Options::new(), |error| panic!("{error}"));
     let (a, b) = (walk.next().unwrap(), walk.next().unwrap());
     b.done().unwrap();
     assert_eq!(mode(&pair.destination("d")), "700");
@@ -419,7 +422,7 @@ fn hard_links_are_found_again_by_their_paths() {
     fs::hard_link(pair.source("a/first"), pair.source("b/second")).unwrap();
     let root = pair.root();
     let mut first: Option<PathBuf> = None;
-    for entry in root.walk(Options::new(), |trouble| panic!("{trouble}")) {
+    for entry in root.walk(Options::new(), |error| panic!("{error}")) {
         assert_eq!(entry.stat().st_nlink, 2);
         if let Some(first) = &first {
             let directory = root.open_destination(first.parent().unwrap()).unwrap();

@@ -11,7 +11,7 @@ use crate::quote::quoted;
 /// rest.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", quoted(if path.as_os_str().is_empty() { ".".as_ref() } else { path.as_os_str() }))]
-pub struct Trouble {
+pub struct WalkError {
     path: PathBuf,
     #[source]
     cause: Cause,
@@ -23,7 +23,7 @@ pub struct Trouble {
 pub enum Cause {
     /// An entry of the source cannot be examined. It may have been removed.
     #[error("cannot stat")]
-    Look(#[source] io::Error),
+    Stat(#[source] io::Error),
     /// A directory of the source cannot be opened. It is skipped.
     #[error("cannot open directory")]
     Open(#[source] io::Error),
@@ -56,7 +56,7 @@ pub enum Cause {
     Attributes(metadata::Error),
 }
 
-impl Trouble {
+impl WalkError {
     pub(super) fn new(path: impl Into<PathBuf>, cause: Cause) -> Self {
         let path = path.into();
         Self { path, cause }

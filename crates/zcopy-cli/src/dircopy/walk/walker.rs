@@ -11,12 +11,12 @@ use rustix::io::Errno;
 
 use super::containment::identity;
 use super::destination::Origin;
-use super::directory::{Directory, Opened, Source};
+use super::directory::{Directory, OpenDirs, Source};
 use super::entry::{Entry, FollowLink};
 use super::map_names::MapNames;
 use super::names::{Names, Spill};
 use super::options::Options;
-use super::walk_error::{Cause, Trouble};
+use super::walk_error::{Cause, WalkError};
 use super::{DIRECTORY, destination};
 use crate::dircopy::folded_names::FoldedNames;
 use crate::dircopy::stat::{file_type, is_directory};
@@ -46,14 +46,14 @@ pub struct Walk<'a, R> {
 struct Level {
     directory: Arc<Directory>,
     /// `None` if the directory is closed. If it cannot be opened again, its remaining names are dropped.
-    opened: Option<Arc<Opened>>,
+    opened: Option<Arc<OpenDirs>>,
     names: Names,
 }
 
-impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
+impl<'a, R: FnMut(WalkError)> Walk<'a, R> {
     pub(super) fn new(
         root: &Arc<Directory>,
-        opened: &Arc<Opened>,
+        opened: &Arc<OpenDirs>,
         mut options: Options,
         report: R,
         names: Option<&'a FoldedNames<'a>>,
@@ -76,7 +76,7 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
     }
 
     /// Makes a directory the current one, and reads its names.
-    fn enter(&mut self, directory: Arc<Directory>, opened: Arc<Opened>) {
+    fn enter(&mut self, directory: Arc<Directory>, opened: Arc<OpenDirs>) {
         let is_foreign = identity(directory.stat()).0 != self.device;
         let names = if self.options.one_file_system && is_foreign {
             Names::default()
@@ -97,7 +97,7 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
             self.spill = spill;
             directory.set_source_maps(maps);
             if let Err(error) = read {
-                self.complain(&directory, c"", Cause::Read(error));
+                self.report_error(&directory, c"", Cause::Read(error));
             }
             names
         };
@@ -129,13 +129,13 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
             directory.abandon();
             return;
         };
-        if let Err(trouble) = directory.release(&opened) {
-            (self.report)(trouble);
+        if let Err(error) = directory.release(&opened) {
+            (self.report)(error);
         }
     }
 
     /// Opens the current directory again, if it was closed. If that fails, its remaining entries are skipped.
-    fn reopen_current(&mut self, child: Option<&Opened>) {
+    fn reopen_current(&mut self, child: Option<&OpenDirs>) {
         let Some(top) = self.levels.len().checked_sub(1) else {
             return;
         };
@@ -149,19 +149,19 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
             Err(cause) => {
                 level.names = Names::default();
                 let directory = Arc::clone(&level.directory);
-                self.complain(&directory, c"", cause);
+                self.report_error(&directory, c"", cause);
             }
         }
     }
 
     /// Whether the name is sorted as a directory's.
     fn is_directory(&self, directory: BorrowedFd<'_>, name: &CStr) -> bool {
-        self.look(directory, name)
+        self.stat(directory, name)
             .is_ok_and(|(stat, _)| is_directory(&stat))
     }
 
     /// The status of an entry of the source, or of its target.
-    fn look(&self, directory: BorrowedFd<'_>, name: &CStr) -> Result<(Stat, FollowLink), Errno> {
+    fn stat(&self, directory: BorrowedFd<'_>, name: &CStr) -> Result<(Stat, FollowLink), Errno> {
         let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let is_link = file_type(&stat) == FileType::Symlink;
         if is_link && self.options.follows_symlinks {
@@ -175,20 +175,20 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
     fn examine(
         &mut self,
         directory: Arc<Directory>,
-        opened: Arc<Opened>,
+        opened: Arc<OpenDirs>,
         name: CString,
     ) -> Option<Entry> {
-        let looked = self.look(opened.source(), &name);
-        let is_directory = looked.as_ref().is_ok_and(|(stat, _)| is_directory(stat));
+        let found = self.stat(opened.source(), &name);
+        let is_directory = found.as_ref().is_ok_and(|(stat, _)| is_directory(stat));
         let os_name = OsStr::from_bytes(name.to_bytes());
         let path = || directory.path_of(&name);
         if self.options.exclude.matches(os_name, is_directory, path) {
             return None;
         }
-        match looked {
-            Err(errno) => self.complain(&directory, &name, Cause::Look(errno.into())),
+        match found {
+            Err(errno) => self.report_error(&directory, &name, Cause::Stat(errno.into())),
             Ok(_) if !is_directory && temp_name::is_hidden(name.to_bytes()) => {
-                self.complain(&directory, &name, Cause::Unfinished);
+                self.report_error(&directory, &name, Cause::Unfinished);
             }
             Ok((_, follow)) if is_directory => {
                 let descended = self.descend(&directory, &opened, &name, follow);
@@ -196,7 +196,7 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
                 drop(opened);
                 match descended {
                     Ok((child, opened)) => self.enter(Arc::new(child), opened),
-                    Err(cause) => self.complain(&directory, &name, cause),
+                    Err(cause) => self.report_error(&directory, &name, cause),
                 }
             }
             Ok((stat, follow)) => return Some(Entry::new(directory, opened, name, stat, follow)),
@@ -208,13 +208,13 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
     fn descend(
         &self,
         parent: &Directory,
-        opened: &Arc<Opened>,
+        opened: &Arc<OpenDirs>,
         name: &CStr,
         follow: FollowLink,
-    ) -> Result<(Directory, Arc<Opened>), Cause> {
+    ) -> Result<(Directory, Arc<OpenDirs>), Cause> {
         let directory =
             open(opened.source(), name, follow).map_err(|errno| Cause::Open(errno.into()))?;
-        let stat = rustix::fs::fstat(&directory).map_err(|errno| Cause::Look(errno.into()))?;
+        let stat = rustix::fs::fstat(&directory).map_err(|errno| Cause::Stat(errno.into()))?;
         let source_identity = identity(&stat);
         let above = || self.levels.iter().map(|level| &level.directory);
         // Bind mounts and followed links may lead to any directory. One that is being filled would never come to an end.
@@ -241,27 +241,27 @@ impl<'a, R: FnMut(Trouble)> Walk<'a, R> {
             let _ = made.restore_mode();
             return Err(Cause::IntoSource);
         }
-        let trail = parent.trail_of(name, follow);
+        let node = parent.node_of(name, follow);
         let keeps = |leftover: &CStr| {
-            let path = || PathBuf::from(OsString::from_vec(trail.path_of(leftover.to_bytes())));
+            let path = || PathBuf::from(OsString::from_vec(node.path_of(leftover.to_bytes())));
             self.names.is_some_and(|names| names.has_record(&path()))
         };
         made.leftovers.remove(made.directory.as_fd(), keeps);
         let source = Source { directory, stat };
-        parent.child(opened, trail, source, made).map_err(unusable)
+        parent.child(opened, node, source, made).map_err(unusable)
     }
 
-    fn complain(&mut self, directory: &Directory, name: &CStr, cause: Cause) {
+    fn report_error(&mut self, directory: &Directory, name: &CStr, cause: Cause) {
         let path = if name.is_empty() {
             directory.path()
         } else {
             directory.path_of(name)
         };
-        (self.report)(Trouble::new(path, cause));
+        (self.report)(WalkError::new(path, cause));
     }
 }
 
-impl<R: FnMut(Trouble)> Iterator for Walk<'_, R> {
+impl<R: FnMut(WalkError)> Iterator for Walk<'_, R> {
     type Item = Entry;
 
     fn next(&mut self) -> Option<Entry> {
@@ -284,7 +284,7 @@ impl<R: FnMut(Trouble)> Iterator for Walk<'_, R> {
                 (Err(error), _) => {
                     level.names = Names::default();
                     let directory = Arc::clone(&level.directory);
-                    self.complain(&directory, c"", Cause::Read(error));
+                    self.report_error(&directory, c"", Cause::Read(error));
                 }
             }
         }

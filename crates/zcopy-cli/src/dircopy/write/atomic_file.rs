@@ -70,11 +70,11 @@ pub enum Durability {
 ///
 /// ```
 /// use std::io::{Read as _, Write as _};
-/// use zcopy_cli::dircopy::write::atomic_file::{Durability, Place, Replace};
+/// use zcopy_cli::dircopy::write::atomic_file::{Durability, AtomicFile, Replace};
 ///
 /// let scratch = tempfile::tempdir()?;
 /// let directory = std::fs::File::open(scratch.path())?;
-/// let place = Place::new(&directory)?;
+/// let place = AtomicFile::new(&directory)?;
 /// place.file().write_all(b"whole")?;
 /// assert!(!scratch.path().join("name").exists());
 /// place.commit(c"name", Replace::Yes, Durability::Cached)?;
@@ -82,13 +82,13 @@ pub enum Durability {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Place<D: AsFd> {
+pub struct AtomicFile<D: AsFd> {
     /// Dropped first: libfuse may keep a hidden name for good if it is removed right after the last close.
-    spot: Spot<D>,
+    temp_name: TempName<D>,
     file: File,
 }
 
-impl<D: AsFd> Place<D> {
+impl<D: AsFd> AtomicFile<D> {
     /// Creates an empty file with mode 0600, which is open for reading too.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl<D: AsFd> Place<D> {
         match nameless(directory.as_fd(), mode)? {
             Some(file) => Ok(Self {
                 file,
-                spot: Spot {
+                temp_name: TempName {
                     directory,
                     hidden: None,
                 },
@@ -128,7 +128,7 @@ impl<D: AsFd> Place<D> {
                 let hidden = Some(name);
                 return Ok(Self {
                     file: file.into(),
-                    spot: Spot { directory, hidden },
+                    temp_name: TempName { directory, hidden },
                 });
             }
             temp_name::remove(directory.as_fd(), &name);
@@ -142,7 +142,7 @@ impl<D: AsFd> Place<D> {
 
     /// Whether the file has no hidden name either.
     pub(crate) fn is_nameless(&self) -> bool {
-        self.spot.hidden.is_none()
+        self.temp_name.hidden.is_none()
     }
 
     /// Reports errors of earlier writes that the kernel returns only from `close(2)`, as network file systems do.
@@ -190,22 +190,22 @@ impl<D: AsFd> Place<D> {
         if durability == Durability::Synced {
             rustix::fs::fsync(&self.file)?;
         }
-        let directory = self.spot.directory.as_fd();
-        let exclusivity = if let Some(hidden) = &self.spot.hidden {
+        let directory = self.temp_name.directory.as_fd();
+        let exclusivity = if let Some(hidden) = &self.temp_name.hidden {
             let exclusivity = temp_name::rename(directory, hidden, name, replace)?;
-            self.spot.hidden = None;
+            self.temp_name.hidden = None;
             exclusivity
         } else {
             self.link(name, replace)?;
             Exclusivity::Atomic
         };
-        sync(self.spot.directory.as_fd(), durability)?;
+        sync(self.temp_name.directory.as_fd(), durability)?;
         Ok(exclusivity)
     }
 
     /// Gives a name to a nameless file.
     fn link(&self, name: &CStr, replace: Replace) -> Result<(), Errno> {
-        let directory = self.spot.directory.as_fd();
+        let directory = self.temp_name.directory.as_fd();
         let link = |name: &CStr| link_nameless(self.file.as_fd(), directory, name);
         match link(name) {
             Err(Errno::EXIST) if replace == Replace::Yes => {}
@@ -217,7 +217,7 @@ impl<D: AsFd> Place<D> {
     }
 }
 
-impl<D: AsFd> AsFd for Place<D> {
+impl<D: AsFd> AsFd for AtomicFile<D> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -228,12 +228,12 @@ const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// The directory of a file under construction, and the file's hidden name, if it needs one.
 #[derive(Debug)]
-struct Spot<D: AsFd> {
+struct TempName<D: AsFd> {
     directory: D,
     hidden: Option<CString>,
 }
 
-impl<D: AsFd> Drop for Spot<D> {
+impl<D: AsFd> Drop for TempName<D> {
     fn drop(&mut self) {
         if let Some(hidden) = &self.hidden {
             temp_name::remove(self.directory.as_fd(), hidden);

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt as _, symlink};
 
 use serde_json::Value;
-use zcopy_cli::dircopy::write::atomic_file::{Durability, Exclusivity, Place, Replace};
+use zcopy_cli::dircopy::write::atomic_file::{AtomicFile, Durability, Exclusivity, Replace};
 
 use super::*;
 use crate::passthrough_fs::{Faults, Links, Mounted, Renames, Symlinks};
@@ -191,7 +191,7 @@ fn without_rename_noreplace_and_hard_links_a_name_that_is_taken_stays() {
         fs::write(mounted.path().join("taken"), "theirs").unwrap();
         symlink("nowhere", mounted.path().join("dangling")).unwrap();
         let directory = fs::File::open(mounted.path()).unwrap();
-        let mut place = Place::new(&directory).unwrap();
+        let mut place = AtomicFile::new(&directory).unwrap();
         for name in [c"taken", c"dangling"] {
             let error = place
                 .try_commit(name, Replace::No, Durability::Synced)

@@ -33,16 +33,16 @@ fn as_many_bytes_may_wait_as_were_asked_for_and_two_blocks_of_any_length() {
 #[test]
 fn a_tap_holds_no_more_than_its_queue_does() {
     thread::scope(|scope| {
-        let hashers = Hashers::start(scope, Algorithm::Blake3, Backend::best(), 1, queue(10));
-        let mut tap = hashers.tap();
+        let pool = HashPool::start(scope, Algorithm::Blake3, Backend::best(), 1, queue(10));
+        let mut client = pool.client();
         for _ in 0..20 {
             for len in [1 << 20, 100] {
-                let mut flow = tap.begin(u64::MAX);
+                let mut stream_hasher = client.begin(u64::MAX);
                 for _ in 0..30 {
-                    flow.push(&vec![7; len]);
+                    stream_hasher.push(&vec![7; len]);
                 }
-                flow.finish().unwrap();
-                let held: usize = tap.spare.iter().map(Vec::capacity).sum();
+                stream_hasher.finish().unwrap();
+                let held: usize = client.spare.iter().map(Vec::capacity).sum();
                 assert!(held <= 3 << 20, "{held}");
             }
         }
@@ -54,24 +54,24 @@ fn streams_of_many_taps_get_their_own_digests() {
     let ways = Backend::all().map(|backend| (backend, Algorithm::Sha256));
     for (backend, algorithm) in ways.chain([(Backend::best(), Algorithm::Blake3)]) {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, algorithm, backend, 2, queue(3));
-            let hashers = &hashers;
+            let pool = HashPool::start(scope, algorithm, backend, 2, queue(3));
+            let pool = &pool;
             thread::scope(|scope| {
                 for worker in 0..5 {
                     scope.spawn(move || {
-                        let mut tap = hashers.tap();
+                        let mut client = pool.client();
                         for len in [0, 1, 1000, 70_001, 150_000] {
                             let file = bytes(worker, len);
                             // What it claims to have and what it has are two things.
-                            let mut flow = tap.begin(u64::MAX);
+                            let mut stream_hasher = client.begin(u64::MAX);
                             for chunk in file.chunks(70_000) {
-                                flow.push(chunk);
+                                stream_hasher.push(chunk);
                             }
                             let expected = digests(algorithm, &[&file])[0];
-                            let found = flow.finish();
+                            let found = stream_hasher.finish();
                             assert_eq!(
                                 found,
-                                Some(Contents::Digested(expected)),
+                                Some(Contents::Digest(expected)),
                                 "{backend} {worker} {len}"
                             );
                         }
@@ -86,19 +86,19 @@ fn streams_of_many_taps_get_their_own_digests() {
 fn a_stream_that_is_given_up_leaves_the_next_one_alone() {
     for backend in Backend::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, Algorithm::Sha256, backend, 1, queue(2));
-            let mut tap = hashers.tap();
+            let pool = HashPool::start(scope, Algorithm::Sha256, backend, 1, queue(2));
+            let mut client = pool.client();
             for _ in 0..20 {
-                let mut flow = tap.begin(u64::MAX);
-                flow.push(&[1; 5000]);
-                flow.push(&[2; 5000]);
-                drop(flow);
-                let mut flow = tap.begin(u64::MAX);
-                flow.push(b"abc");
+                let mut stream_hasher = client.begin(u64::MAX);
+                stream_hasher.push(&[1; 5000]);
+                stream_hasher.push(&[2; 5000]);
+                drop(stream_hasher);
+                let mut stream_hasher = client.begin(u64::MAX);
+                stream_hasher.push(b"abc");
                 let expected = digests(Algorithm::Sha256, &[b"abc"])[0];
                 assert_eq!(
-                    flow.finish(),
-                    Some(Contents::Digested(expected)),
+                    stream_hasher.finish(),
+                    Some(Contents::Digest(expected)),
                     "{backend}"
                 );
             }
@@ -109,28 +109,28 @@ fn a_stream_that_is_given_up_leaves_the_next_one_alone() {
 #[test]
 fn who_is_too_far_ahead_waits() {
     thread::scope(|scope| {
-        let hashers = Hashers::start(scope, Algorithm::Sha256, Backend::best(), 1, queue(4));
-        let mut tap = hashers.tap();
-        let mut flow = tap.begin(u64::MAX);
+        let pool = HashPool::start(scope, Algorithm::Sha256, Backend::best(), 1, queue(4));
+        let mut client = pool.client();
+        let mut stream_hasher = client.begin(u64::MAX);
         for _ in 0..1000 {
-            flow.push(&[7; 10_000]);
+            stream_hasher.push(&[7; 10_000]);
         }
-        assert!(flow.finish().is_some());
-        assert!(tap.n_buffers <= 4);
+        assert!(stream_hasher.finish().is_some());
+        assert!(client.n_buffers <= 4);
     });
 }
 
 #[test]
 fn files_are_handed_over_while_a_core_would_be_idle() {
     thread::scope(|scope| {
-        let hashers = Hashers::start(scope, Algorithm::Blake3, Backend::best(), 1, queue(4));
-        let (mut tap, mut other) = (hashers.tap(), hashers.tap());
-        assert!(matches!(tap.begin(SHORT).course, Course::Here(_)));
-        let lone = tap.begin(SHORT + 1);
-        assert!(matches!(lone.course, Course::There(_)));
-        assert!(matches!(other.begin(SHORT + 1).course, Course::Here(_)));
+        let pool = HashPool::start(scope, Algorithm::Blake3, Backend::best(), 1, queue(4));
+        let (mut client, mut other) = (pool.client(), pool.client());
+        assert!(matches!(client.begin(SHORT).route, Route::Local(_)));
+        let lone = client.begin(SHORT + 1);
+        assert!(matches!(lone.route, Route::Remote(_)));
+        assert!(matches!(other.begin(SHORT + 1).route, Route::Local(_)));
         drop(lone);
-        assert!(matches!(other.begin(SHORT + 1).course, Course::There(_)));
+        assert!(matches!(other.begin(SHORT + 1).route, Route::Remote(_)));
     });
 }
 
@@ -138,20 +138,20 @@ fn files_are_handed_over_while_a_core_would_be_idle() {
 fn short_files_are_kept_where_there_are_lanes_and_hashed_at_once_where_there_are_none() {
     for backend in Backend::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, Algorithm::Sha256, backend, 1, queue(4));
-            let mut tap = hashers.tap();
+            let pool = HashPool::start(scope, Algorithm::Sha256, backend, 1, queue(4));
+            let mut client = pool.client();
             for len in [0, 1, 5000, SHORT as usize] {
                 let file = bytes(3, len);
-                let mut flow = tap.begin(len as u64);
+                let mut stream_hasher = client.begin(len as u64);
                 for chunk in file.chunks(1000) {
-                    flow.push(chunk);
+                    stream_hasher.push(chunk);
                 }
-                let contents = flow.finish().unwrap();
+                let contents = stream_hasher.finish().unwrap();
                 assert_eq!(
-                    tap.digest_of(&contents),
+                    client.digest_of(&contents),
                     digests(Algorithm::Sha256, &[&file])[0]
                 );
-                let is_kept = contents == Contents::Kept(file);
+                let is_kept = contents == Contents::Buffered(file);
                 assert_eq!(is_kept, backend.lanes() > 1, "{backend} {len}");
             }
         });
@@ -163,17 +163,17 @@ fn short_files_are_kept_where_there_are_lanes_and_hashed_at_once_where_there_are
 fn no_more_is_kept_than_a_short_file() {
     for backend in Backend::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, Algorithm::Sha256, backend, 1, queue(4));
-            let mut tap = hashers.tap();
+            let pool = HashPool::start(scope, Algorithm::Sha256, backend, 1, queue(4));
+            let mut client = pool.client();
             let file = bytes(5, SHORT as usize + 1);
-            let mut flow = tap.begin(0);
+            let mut stream_hasher = client.begin(0);
             for chunk in file.chunks(100_000) {
-                flow.push(chunk);
+                stream_hasher.push(chunk);
             }
             let expected = digests(Algorithm::Sha256, &[&file])[0];
             assert_eq!(
-                flow.finish(),
-                Some(Contents::Digested(expected)),
+                stream_hasher.finish(),
+                Some(Contents::Digest(expected)),
                 "{backend}"
             );
         });
@@ -184,11 +184,11 @@ fn no_more_is_kept_than_a_short_file() {
 fn what_was_kept_is_hashed_together() {
     for backend in Backend::all() {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, Algorithm::Sha256, backend, 1, queue(4));
+            let pool = HashPool::start(scope, Algorithm::Sha256, backend, 1, queue(4));
             let files: Vec<_> = (0..40).map(|at| bytes(at, at * 377)).collect();
             let files: Vec<_> = files.iter().map(Vec::as_slice).collect();
             let expected = digests(Algorithm::Sha256, &files);
-            assert_eq!(hashers.tap().digests(&files), expected, "{backend}");
+            assert_eq!(pool.client().digests(&files), expected, "{backend}");
         });
     }
 }
@@ -198,14 +198,16 @@ fn what_was_kept_is_hashed_together() {
 fn the_lanes_of_one_thread_are_filled_before_those_of_the_next() {
     for backend in Backend::all().filter(|backend| backend.lanes() > 1) {
         thread::scope(|scope| {
-            let hashers = Hashers::start(scope, Algorithm::Sha256, backend, 2, queue(4));
-            let mut taps: Vec<_> = (0..backend.lanes() + 2).map(|_| hashers.tap()).collect();
-            let mut flows: Vec<_> = taps.iter_mut().map(|tap| tap.begin(u64::MAX)).collect();
+            let pool = HashPool::start(scope, Algorithm::Sha256, backend, 2, queue(4));
+            let mut clients: Vec<_> = (0..backend.lanes() + 2).map(|_| pool.client()).collect();
+            let mut flows: Vec<_> = clients
+                .iter_mut()
+                .map(|client| client.begin(u64::MAX))
+                .collect();
             let n_open = || {
-                hashers
-                    .threads
+                pool.threads
                     .iter()
-                    .map(|hasher| hasher.n_open.load(Ordering::Relaxed))
+                    .map(|worker| worker.n_open.load(Ordering::Relaxed))
             };
             let mut found: Vec<_> = n_open().collect();
             found.sort_unstable();
@@ -223,19 +225,19 @@ fn a_stream_without_bytes_is_not_waited_for() {
         thread::scope(|scope| {
             // Where streams are hashed one by one, each has a thread.
             let n_threads = if backend.lanes() > 1 { 1 } else { 2 };
-            let hashers = Hashers::start(scope, Algorithm::Sha256, backend, n_threads, queue(2));
-            let (mut idle, mut busy) = (hashers.tap(), hashers.tap());
+            let pool = HashPool::start(scope, Algorithm::Sha256, backend, n_threads, queue(2));
+            let (mut idle, mut busy) = (pool.client(), pool.client());
             let idle = idle.begin(u64::MAX);
             let file = bytes(1, 2_000_000);
-            let mut flow = busy.begin(u64::MAX);
-            assert!(matches!(flow.course, Course::There(_)));
+            let mut stream_hasher = busy.begin(u64::MAX);
+            assert!(matches!(stream_hasher.route, Route::Remote(_)));
             for chunk in file.chunks(100_000) {
-                flow.push(chunk);
+                stream_hasher.push(chunk);
             }
             let expected = digests(Algorithm::Sha256, &[&file])[0];
             assert_eq!(
-                flow.finish(),
-                Some(Contents::Digested(expected)),
+                stream_hasher.finish(),
+                Some(Contents::Digest(expected)),
                 "{backend}"
             );
             drop(idle);
@@ -257,11 +259,11 @@ fn long_blocks_are_hashed_in_pieces_where_there_are_lanes() {
                 (3, 5000),
             ] {
                 let queue = Queue { size, block_size };
-                let hashers = Hashers::start(scope, Algorithm::Sha256, backend, 1, queue);
+                let pool = HashPool::start(scope, Algorithm::Sha256, backend, 1, queue);
                 let Queue {
                     size: n_pieces,
                     block_size: piece,
-                } = hashers.queue;
+                } = pool.queue;
                 let (held, wanted) = (n_pieces * piece, size * block_size);
                 assert!(
                     (wanted..wanted + n_pieces).contains(&held),
@@ -269,15 +271,15 @@ fn long_blocks_are_hashed_in_pieces_where_there_are_lanes() {
                 );
                 assert!(piece <= PIECE || backend.lanes() == 1, "{backend}");
                 let file = bytes(1, 3_000_001);
-                let mut tap = hashers.tap();
-                let mut flow = tap.begin(u64::MAX);
+                let mut client = pool.client();
+                let mut stream_hasher = client.begin(u64::MAX);
                 for chunk in file.chunks(1_300_000) {
-                    flow.push(chunk);
+                    stream_hasher.push(chunk);
                 }
                 let expected = digests(Algorithm::Sha256, &[&file])[0];
                 assert_eq!(
-                    flow.finish(),
-                    Some(Contents::Digested(expected)),
+                    stream_hasher.finish(),
+                    Some(Contents::Digest(expected)),
                     "{backend}"
                 );
             }

@@ -85,7 +85,7 @@ pub(crate) struct Streams<'a> {
 impl Streams<'_> {
     /// Writes a message to standard error, after the program's name. Errors are ignored: if standard
     /// error is closed, nobody reads it.
-    pub(crate) fn say(&mut self, message: &str) {
+    pub(crate) fn write_message(&mut self, message: &str) {
         let mut line = exit::program().into_vec();
         line.extend_from_slice(b": ");
         line.extend_from_slice(message.as_bytes());
@@ -94,9 +94,9 @@ impl Streams<'_> {
     }
 
     /// Writes the error of a file to standard error.
-    pub(crate) fn complain(&mut self, file: &Path, error: &io::Error) {
+    pub(crate) fn report_error(&mut self, file: &Path, error: &io::Error) {
         let file = quoted(file.as_os_str());
-        self.say(&format!("{file}: {}", exit::worded(error)));
+        self.write_message(&format!("{file}: {}", exit::worded(error)));
     }
 }
 
@@ -166,7 +166,7 @@ impl Report<'_, '_> {
                 Verdict::Matches(_) if self.filter == ReportFilter::Failures => continue,
                 Verdict::Missing(error) | Verdict::Unreadable(error) => {
                     self.flush()?;
-                    self.complain(path, error);
+                    self.report_error(path, error);
                 }
                 Verdict::Matches(_)
                 | Verdict::Differs(_)
@@ -197,11 +197,11 @@ impl Report<'_, '_> {
         format!("{name}: {}{details}\n", verdict.words())
     }
 
-    fn complain(&mut self, path: &Path, error: &io::Error) {
+    fn report_error(&mut self, path: &Path, error: &io::Error) {
         if self.directory == Path::new(".") {
-            self.streams.complain(path, error);
+            self.streams.report_error(path, error);
         } else {
-            self.streams.complain(&self.directory.join(path), error);
+            self.streams.report_error(&self.directory.join(path), error);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::dircopy::manifest::read::merge::Records;
 /// The failures of a verification that another run may have caused, and the records of the tree
 /// after it.
 #[derive(Debug)]
-pub(super) struct SecondLook {
+pub(super) struct Recheck {
     /// `None` if the manifests cannot be read, or are damaged. The failures stay as they are then.
     records: Option<Records>,
     /// The names of the tree's manifests now.
@@ -24,7 +24,7 @@ pub(super) struct SecondLook {
     suspects: Option<Suspects>,
 }
 
-impl SecondLook {
+impl Recheck {
     /// No failures.
     pub(super) fn none() -> Self {
         Self {

@@ -8,7 +8,7 @@ use std::thread;
 
 use super::expected::{Counted, count_files};
 use super::report::{Counts, FileResult, Report, Streams, Verdict};
-use super::second_look::SecondLook;
+use super::second_look::Recheck;
 use super::suspects::{RootState, Suspects};
 use super::unlisted::{Find, Unlisted, UnlistedFile};
 use super::verifier::{Job, Verifier};
@@ -57,7 +57,7 @@ enum Digests {
     /// The manifests of the tree.
     Archive(Box<ArchiveDigests>),
     /// The manifests of the tree, which are closed, and which are read once more.
-    Again(Box<SecondLook>),
+    Again(Box<Recheck>),
 }
 
 /// The digests in the manifests of a tree.
@@ -72,7 +72,7 @@ struct ArchiveDigests {
 enum Jobs<'a> {
     Lines(&'a mut Lines<File>),
     Records(&'a mut Records),
-    Again(&'a mut SecondLook),
+    Again(&'a mut Recheck),
 }
 
 impl Jobs<'_> {
@@ -183,7 +183,7 @@ impl<'a> Tree<'a> {
         };
         let reported = match reported {
             Err(TreeError::Output(error)) => Err(TreeError::Output(error)),
-            reported => self.look_again(&mut report).and(reported),
+            reported => self.recheck(&mut report).and(reported),
         };
         let (counts, suspected) = (report.counts, report.suspected);
         total.add_all(&counts);
@@ -203,7 +203,7 @@ impl<'a> Tree<'a> {
         }
         if options.has_summary {
             for warning in counts.warnings() {
-                streams.say(&warning);
+                streams.write_message(&warning);
             }
             // With --quiet the messages are those of sha256sum -c --quiet.
             if let Digests::List { path, .. } = &self.digests
@@ -213,7 +213,7 @@ impl<'a> Tree<'a> {
                 && let Some(other) = used.other_of_same_length()
             {
                 let (path, used, other) = (quoted(path.as_os_str()), used.name(), other.name());
-                streams.say(&format!(
+                streams.write_message(&format!(
                     "{path}: no file has the {used} that is listed; \
                      if the digests are of {other}, give --hash={other}"
                 ));
@@ -324,7 +324,7 @@ impl<'a> Tree<'a> {
 
     /// Verifies the files again whose failures another run may have caused, against the records that
     /// the tree has now.
-    fn look_again(&mut self, report: &mut Report<'_, '_>) -> Result<(), TreeError> {
+    fn recheck(&mut self, report: &mut Report<'_, '_>) -> Result<(), TreeError> {
         for n_left in (0..MAX_LOOKS).rev() {
             let Some(suspects) = self.suspects.take_if(|suspects| suspects.has_results()) else {
                 break;
@@ -333,8 +333,8 @@ impl<'a> Tree<'a> {
             let before = RootState::read(self.root.as_fd()).ok();
             self.suspects = before.filter(|_| n_left > 0).map(Suspects::new);
             // This closes the manifests, so that there are descriptors for those of the next look.
-            self.digests = Digests::Again(Box::new(SecondLook::none()));
-            let again = SecondLook::new(self.root.as_fd(), self.shared, suspects);
+            self.digests = Digests::Again(Box::new(Recheck::none()));
+            let again = Recheck::new(self.root.as_fd(), self.shared, suspects);
             self.digests = Digests::Again(Box::new(again));
             self.verify_listed(report)?;
         }

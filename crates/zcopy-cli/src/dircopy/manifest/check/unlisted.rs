@@ -86,7 +86,7 @@ impl Unlisted {
         let mut sorter = Sorter::new(Spool::new()?);
         let add = |found: &Found<'_>, sorter: &mut Sorter<_>| {
             let name = found.name.to_bytes();
-            let is_own = found.trail.is_root() && (archive.owns(name) || is_journal(name));
+            let is_own = found.node.is_root() && (archive.owns(name) || is_journal(name));
             if found.kind != FileType::RegularFile || is_own || temp_name::is_hidden(name) {
                 return Ok(());
             }

@@ -13,7 +13,7 @@ use crate::dircopy::manifest::INFO;
 use crate::dircopy::manifest::header::{Copied, End, Header};
 use crate::dircopy::manifest::line;
 use crate::dircopy::manifest::name::Name;
-use crate::dircopy::write::atomic_file::{Durability, Exclusivity, Place, Replace};
+use crate::dircopy::write::atomic_file::{AtomicFile, Durability, Exclusivity, Replace};
 use crate::sys;
 
 /// How much is written at once, in bytes.
@@ -48,21 +48,21 @@ pub(crate) struct Finished {
 /// A file under construction.
 #[derive(Debug)]
 struct Draft {
-    place: Place<Arc<OwnedFd>>,
+    new_file: AtomicFile<Arc<OwnedFd>>,
     /// The bytes that are not in the file yet.
     buffer: Vec<u8>,
 }
 
 impl Draft {
     fn begin(directory: &Arc<OwnedFd>, mode: Mode) -> io::Result<Self> {
-        let place = Place::new(Arc::clone(directory))?;
-        rustix::fs::fchmod(&place, mode)?;
+        let new_file = AtomicFile::new(Arc::clone(directory))?;
+        rustix::fs::fchmod(&new_file, mode)?;
         let buffer = Vec::with_capacity(BLOCK);
-        Ok(Self { place, buffer })
+        Ok(Self { new_file, buffer })
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let mut file = self.place.file();
+        let mut file = self.new_file.file();
         file.write_all(&self.buffer)?;
         self.buffer.clear();
         Ok(())
@@ -132,7 +132,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// The errors of `write(2)`, `close(2)` and [`Place::commit`].
+    /// The errors of `write(2)`, `close(2)` and [`AtomicFile::commit`].
     pub(crate) fn finish(mut self, directory: &Arc<OwnedFd>) -> io::Result<Finished> {
         let end = End {
             n_lines: self.n_lines,
@@ -148,12 +148,12 @@ impl Writer {
                 let mut info = Draft::begin(directory, self.mode)?;
                 info.buffer = comments;
                 info.flush()?;
-                info.place.settle()?;
-                Some(info.place)
+                info.new_file.settle()?;
+                Some(info.new_file)
             }
         };
         self.lines.flush()?;
-        let mut lines = self.lines.place;
+        let mut lines = self.lines.new_file;
         lines.settle()?;
         let mut retries = 1..MAX_NAMES;
         let exclusivity = loop {

@@ -9,7 +9,7 @@ fn few() -> Options {
 
 /// The next entry, whose path is this. It is done at once.
 #[track_caller]
-fn next_is<R: FnMut(Trouble)>(walk: &mut Walk<'_, R>, path: &str) {
+fn next_is<R: FnMut(WalkError)>(walk: &mut Walk<'_, R>, path: &str) {
     let entry = walk.next().unwrap();
     assert_eq!(entry.path(), Path::new(path));
     entry.done().unwrap();
@@ -21,7 +21,7 @@ fn moved_at_the_bottom(pair: &Pair, options: Options, move_it: impl FnOnce()) ->
     let root = pair.root();
     let mut copied = Copied::default();
     let troubles = &mut copied.troubles;
-    let mut walk = root.walk(options, |trouble| troubles.push(worded(&trouble)));
+    let mut walk = root.walk(options, |error| troubles.push(worded(&error)));
     next_is(&mut walk, "a/b/c/1");
     move_it();
     for entry in walk {
@@ -78,7 +78,7 @@ fn few_descriptors_are_open_at_once() {
     pair.grow([format!("{path}file"), "e/file".to_owned()]);
     let root = pair.root();
     let n_before = n_open_in(pair.scratch.path());
-    for entry in root.walk(few(), |trouble| panic!("{trouble}")) {
+    for entry in root.walk(few(), |error| panic!("{error}")) {
         assert_eq!(n_open_in(pair.scratch.path()), n_before + 2);
         entry.done().unwrap();
     }
@@ -202,7 +202,7 @@ fn a_closed_directory_may_forbid_to_be_read_by_the_way_up() {
         let pair = Pair::new();
         pair.grow(["a/b/c/1", "a/z"]);
         let root = pair.root();
-        let mut walk = root.walk(few(), |trouble| panic!("{}", worded(&trouble)));
+        let mut walk = root.walk(few(), |error| panic!("{}", worded(&error)));
         next_is(&mut walk, "a/b/c/1");
         // There is no way up from here.
         let closed = fs::Permissions::from_mode(0o600);
@@ -224,8 +224,8 @@ fn an_entry_that_waits_keeps_nothing_open_and_is_found_again() {
     let root = pair.root();
     let n_before = n_open_in(pair.scratch.path());
     let mut waiting = Vec::new();
-    for entry in root.walk(few(), |trouble| panic!("{trouble}")) {
-        waiting.push(entry.wait(WhileWaiting::Closed));
+    for entry in root.walk(few(), |error| panic!("{error}")) {
+        waiting.push(entry.wait(DeferredDirs::Closed));
     }
     assert_eq!(n_open_in(pair.scratch.path()), n_before);
     assert!(waiting.iter().all(|entry| !entry.is_open()));
@@ -242,7 +242,7 @@ fn an_entry_that_waits_keeps_nothing_open_and_is_found_again() {
                 copy_entry(&entry).unwrap();
                 entry.done().unwrap();
             }
-            Err(trouble) => told.push(worded(&trouble)),
+            Err(error) => told.push(worded(&error)),
         }
     }
     root.done().unwrap();

@@ -46,7 +46,7 @@ fn a_link_that_is_swapped_in_during_the_run_leads_nowhere() {
     fs::create_dir(&elsewhere).unwrap();
     fs::write(elsewhere.join("file"), "elsewhere").unwrap();
     let root = pair.root();
-    let mut walk = root.walk(Options::new(), |trouble| panic!("{trouble}"));
+    let mut walk = root.walk(Options::new(), |error| panic!("{error}"));
     let a = walk.next().unwrap();
     // The names have been read: this one as a directory's.
     fs::rename(pair.source("b"), pair.scratch.path().join("old b")).unwrap();
@@ -61,8 +61,8 @@ fn a_link_that_is_swapped_in_during_the_run_leads_nowhere() {
     // A destination directory that is one by the time its file comes.
     fs::rename(pair.destination("c"), pair.scratch.path().join("moved")).unwrap();
     symlink(&elsewhere, pair.destination("c")).unwrap();
-    let place = Place::new(c.destination_directory().clone()).unwrap();
-    place
+    let new_file = AtomicFile::new(c.destination_directory().clone()).unwrap();
+    new_file
         .commit(c"new", Replace::Yes, Durability::Cached)
         .unwrap();
     assert_eq!(names(&pair.scratch.path().join("moved")), ["new"]);
@@ -101,7 +101,7 @@ fn a_fifo_that_is_swapped_in_is_not_waited_for() {
     pair.grow(["file"]);
     let root = pair.root();
     let entry = root
-        .walk(Options::new(), |trouble| panic!("{trouble}"))
+        .walk(Options::new(), |error| panic!("{error}"))
         .next()
         .unwrap();
     fs::remove_file(pair.source("file")).unwrap();
@@ -116,11 +116,9 @@ fn what_vanishes_is_told_and_passed_over() {
     pair.grow(["a", "b", "c/x", "d"]);
     let root = pair.root();
     let mut vanished = Vec::new();
-    let mut walk = root.walk(Options::new(), |trouble| {
-        assert!(
-            worded(&trouble).ends_with(": cannot stat: No such file or directory (os error 2)")
-        );
-        vanished.push(trouble.path().to_owned());
+    let mut walk = root.walk(Options::new(), |error| {
+        assert!(worded(&error).ends_with(": cannot stat: No such file or directory (os error 2)"));
+        vanished.push(error.path().to_owned());
     });
     let first = walk.next().unwrap();
     assert_eq!(first.path(), Path::new("a"));

@@ -92,7 +92,7 @@ impl<'a> SpecialFile<'a> {
 ///
 /// # Errors
 ///
-/// Those of [`Place::commit`](super::Place::commit), `symlinkat(2)` and `mknodat(2)`: `EPERM` for a device, if the user is not root.
+/// Those of [`AtomicFile::commit`](super::AtomicFile::commit), `symlinkat(2)` and `mknodat(2)`: `EPERM` for a device, if the user is not root.
 pub fn place_other(
     source: &SpecialFile<'_>,
     destination: Named<'_>,
@@ -166,7 +166,7 @@ pub(crate) fn follows_links(directory: BorrowedFd<'_>) -> bool {
 ///
 /// # Errors
 ///
-/// Those of [`Place::commit`](super::Place::commit) and `linkat(2)`: `EMLINK`, if the file has the most links possible; `EXDEV` or
+/// Those of [`AtomicFile::commit`](super::AtomicFile::commit) and `linkat(2)`: `EMLINK`, if the file has the most links possible; `EXDEV` or
 /// `EPERM`, if the file system has no hard links.
 pub fn place_link(
     existing: Named<'_>,

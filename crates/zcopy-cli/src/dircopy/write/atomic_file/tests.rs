@@ -23,13 +23,13 @@ enum Waits {
 const BOTH: [Waits; 2] = [Waits::Nameless, Waits::Hidden];
 
 impl Waits {
-    fn place(self, directory: &OwnedFd) -> Place<&OwnedFd> {
-        let place = match self {
-            Self::Nameless => Place::new(directory).unwrap(),
-            Self::Hidden => Place::with_a_hidden_name(directory).unwrap(),
+    fn place(self, directory: &OwnedFd) -> AtomicFile<&OwnedFd> {
+        let new_file = match self {
+            Self::Nameless => AtomicFile::new(directory).unwrap(),
+            Self::Hidden => AtomicFile::with_a_hidden_name(directory).unwrap(),
         };
-        assert_eq!(place.spot.hidden.is_some(), self == Self::Hidden);
-        place
+        assert_eq!(new_file.temp_name.hidden.is_some(), self == Self::Hidden);
+        new_file
     }
 }
 
@@ -42,10 +42,10 @@ fn a_file_appears_whole_and_alone() {
     for waits in BOTH {
         let scratch = scratch();
         let directory = open(scratch.path());
-        let place = waits.place(&directory);
-        place.file().write_all(b"whole").unwrap();
+        let new_file = waits.place(&directory);
+        new_file.file().write_all(b"whole").unwrap();
         assert!(!scratch.path().join("name").exists(), "{waits:?}");
-        let file = place
+        let file = new_file
             .commit(c"name", Replace::No, Durability::Synced)
             .unwrap();
         assert_eq!(file.metadata().unwrap().nlink(), 1);
@@ -69,13 +69,13 @@ fn what_bears_the_name_is_replaced_and_never_followed() {
                 _ => rustix::fs::mkfifoat(CWD, &name, Mode::RUSR).unwrap(),
             }
             let directory = open(scratch.path());
-            let place = waits.place(&directory);
-            place.file().write_all(b"new").unwrap();
+            let new_file = waits.place(&directory);
+            new_file.file().write_all(b"new").unwrap();
             let refused = waits
                 .place(&directory)
                 .commit(c"name", Replace::No, Durability::Cached);
             assert_eq!(errno_of(&refused.unwrap_err()), Some(Errno::EXIST));
-            place
+            new_file
                 .commit(c"name", Replace::Yes, Durability::Cached)
                 .unwrap();
             assert!(
@@ -112,12 +112,12 @@ fn what_is_dropped_leaves_nothing() {
     for waits in BOTH {
         let scratch = scratch();
         let directory = open(scratch.path());
-        let place = waits.place(&directory);
+        let new_file = waits.place(&directory);
         assert_eq!(
             names(scratch.path()).len(),
             usize::from(waits == Waits::Hidden)
         );
-        drop(place);
+        drop(new_file);
         assert_eq!(names(scratch.path()), [""; 0]);
     }
 }
@@ -344,9 +344,9 @@ fn victim() {
     };
     let directory = open(Path::new(&path));
     for waits in BOTH {
-        let place = waits.place(&directory);
-        place.file().write_all(&vec![b'n'; 100_000]).unwrap();
-        place
+        let new_file = waits.place(&directory);
+        new_file.file().write_all(&vec![b'n'; 100_000]).unwrap();
+        new_file
             .commit(c"name", Replace::Yes, Durability::Synced)
             .unwrap();
         fs::write(Path::new(&path).join("again"), "").unwrap();
