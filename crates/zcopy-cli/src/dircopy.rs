@@ -31,8 +31,8 @@ use rustix::fs::Mode;
 
 pub use args::Args;
 
+use counts::Counts;
 use interrupt::Interrupt;
-use reporter::counts::Counts;
 use reporter::{Reporter, Verbosity};
 use run::copy_tree::{Context, copy_tree};
 use schedule::fd_budget::{Descriptors, FdBudget};
@@ -46,6 +46,7 @@ pub mod walk;
 pub mod write;
 
 mod args;
+mod counts;
 mod damage_map;
 mod finisher;
 mod folded_names;

@@ -3,23 +3,19 @@
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::thread;
 
 use clap::{ArgAction, ValueHint};
-use rustix::fs::Mode;
 
 use super::copy::policy::Policy;
 use super::reporter::Verbosity;
-use super::run::amend::Amendment;
-use super::schedule::fd_budget::{Descriptors, TooFew};
-use super::settings;
 use crate::args::Tool;
 use crate::choice;
-use crate::dircopy::manifest::check;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 
+pub(crate) use accepted::accepted;
 use values::{Lanes, block_size, number, path};
 
+mod accepted;
 mod values;
 
 /// The command line of `zc-dircopy`.
@@ -291,72 +287,5 @@ impl Args {
             || self.no_summary
             || self.verbose
             || self.strict
-    }
-
-    /// The changes to records that `--check` makes first.
-    ///
-    /// # Errors
-    ///
-    /// A message, if they conflict with other options.
-    pub(crate) fn amendment(&self, mode: Mode) -> Result<Option<Amendment>, String> {
-        if self.accept.is_empty() && !self.forget_missing {
-            return Ok(None);
-        }
-        if self.hash_file.is_some() {
-            return Err(
-                "--accept and --forget-missing change manifests, and not --hash-file".to_owned(),
-            );
-        }
-        if !self.accept.is_empty() && self.paths.len() > 1 {
-            return Err("--accept takes one tree".to_owned());
-        }
-        let here = PathBuf::from(".");
-        let tree = self.paths.first().unwrap_or(&here);
-        Ok(Some(Amendment {
-            accepted: settings::accepted(self, tree)?,
-            forgets_missing: self.forget_missing,
-            mode,
-        }))
-    }
-
-    /// The options of `--check`.
-    ///
-    /// # Errors
-    ///
-    /// There are too few descriptors.
-    pub(crate) fn check_options(&self, descriptors: Descriptors) -> Result<check::Options, TooFew> {
-        let mut options = check::Options::new()
-            .convert_paths(!self.no_convert_paths)
-            .strict(self.strict)
-            .silent(self.silent || self.quiet)
-            .summary(!self.no_summary)
-            .total(!self.quiet);
-        if self.json {
-            options = options.json(true);
-        } else if self.verbose {
-            options = options.verbose(true);
-        }
-        if let Some(size) = self.block_size {
-            options = options.block_size(size);
-        }
-        if let Some(size) = self.queue_size {
-            options = options.queue_size(size);
-        }
-        for directory in &self.paths {
-            options = options.directory(directory);
-        }
-        if let Some(file) = &self.hash_file {
-            options = options.hash_file(file);
-        }
-        if let Some(algorithm) = self.hash {
-            options = options.hash(algorithm);
-        }
-        let n_threads = match self.jobs {
-            Some(n_jobs) => n_jobs,
-            None => thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
-        };
-        Ok(options
-            .threads(descriptors.verifiers(n_threads)?)
-            .most_open(descriptors.check_levels()))
     }
 }

@@ -3,24 +3,21 @@
 //! [`Copier::copy_alone`] shows all steps: [start](Copier::start) a copy, read it if it is a clone, hash it,
 //! announce it to the journal, publish it. `group` takes the same steps for several entries at a time.
 
-use std::io;
-
 use rustix::fs::FileType;
 
+use super::counts::Counts;
 use super::folded_names::FoldedNames;
 use super::hash::reader::Reader;
 use super::interrupt::Interrupt;
 use super::manifest::journal::entry::JournalEntry;
 use super::manifest::write::update::Line;
 use super::reporter::Reporter;
-use super::reporter::counts::Counts;
-use super::run::write_back::UnwrittenFiles;
-use super::schedule::hardlinks::Role;
 use super::schedule::lookup::PriorRecord;
 use super::schedule::semaphore::Semaphore;
 use super::settings::Settings;
-use super::walk::containment::Identity;
+use super::stat::Identity;
 use super::walk::{DeferredDirs, DeferredEntry, Entry};
+use super::write::unwritten_files::UnwrittenFiles;
 use granularity::Granularities;
 use reflink_support::ReflinkSupport;
 use run_journal::RunJournal;
@@ -48,14 +45,6 @@ mod publish;
 /// The error of a file whose name a manifest of the destination has.
 pub(crate) const MANIFEST_IN_THE_WAY: &str =
     "the destination has a manifest of this name, which is not replaced";
-
-/// An entry to copy.
-pub(crate) struct Job {
-    pub(crate) entry: Entry,
-    pub(crate) role: Role,
-    /// An error, if the manifests could not be read.
-    pub(crate) prior: io::Result<PriorRecord>,
-}
 
 /// The result of an entry. The finisher takes results in the order of the tree.
 pub(crate) enum EntryResult {

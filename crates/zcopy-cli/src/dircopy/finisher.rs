@@ -10,14 +10,14 @@ use anyhow::anyhow;
 
 use super::copy::run_journal::RunJournal;
 use super::copy::{Copier, CopyResult, EntryResult, journal_entry};
+use super::counts::Counts;
 use super::hash::reader::is_interrupted;
 use super::manifest::write::update::{Line, Update};
 use super::reporter::Reporter;
-use super::reporter::counts::Counts;
 use super::run::copy_tree::Context;
 use super::schedule::lookup::PriorRecord;
 use super::settings::Settings;
-use super::walk::containment::Identity;
+use super::stat::Identity;
 use super::walk::{Entry, OpenDirs, Root};
 
 mod link;

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::counts::Counts;
 use super::damage_map::{Damage, Rest};
 use super::write::metadata;
-use counts::Counts;
 
 use super::interrupt::Interrupt;
 use super::stop_flag::StopFlag;
@@ -30,7 +30,6 @@ use summary::{State, Summary};
 use event::Event;
 use screen::Screen;
 
-pub(crate) mod counts;
 pub(crate) mod progress;
 pub(crate) mod screen;
 pub(crate) mod summary;

@@ -1,43 +1,26 @@
 //! The settings of a copy, as the command line gives them.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStringExt as _;
-use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
-use std::thread;
+use std::path::PathBuf;
 
 use rustix::fs::Mode;
 
 use super::args::Args;
 use super::copy::policy::Policy;
-use super::hash::pool::{self, Queue};
-use super::interrupt::Interrupt;
-use super::schedule::batches;
-use super::walk::{self, DirectoryAttributes, Exclude, GivenTo};
+use super::hash::pool::Queue;
+use super::walk::Exclude;
 use super::write::atomic_file::Durability;
 use super::write::metadata::{Permissions, Preserve};
 use crate::digest::{Algorithm, Backend};
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::quote::argument;
 
-/// The most files that are copied at once without `--jobs`. Each may have buffers.
-const MOST_JOBS: usize = 64;
-
-/// The most files per core that are copied at once to fill lanes: all 8 lanes of AVX2, and half of the
-/// 16 lanes of AVX-512: full lanes of one core hash as fast as half-full lanes of two.
-const MOST_STREAMS: usize = 8;
-
 /// The default of `--queue-size`.
 const QUEUE_SIZE: usize = 10;
 
 /// The default of `--block-size`: 128 KiB.
 const BLOCK_SIZE: usize = 128 << 10;
-
-/// `BTRFS_SUPER_MAGIC`.
-const BTRFS: i128 = 0x9123_683e;
 
 /// The settings of a copy.
 #[derive(Debug)]
@@ -65,8 +48,7 @@ pub(crate) struct Settings {
     pub(crate) one_file_system: bool,
     pub(crate) exclude: Exclude,
     /// `--jobs`.
-    n_jobs: Option<usize>,
-    n_cores: usize,
+    pub(crate) n_jobs: Option<usize>,
     /// The blocks of a file that may wait to be hashed.
     pub(crate) queue: Queue,
     /// The implementation of the digests.
@@ -78,14 +60,6 @@ pub(crate) struct Settings {
     pub(crate) forgets_missing: bool,
     /// The mode of a new manifest.
     pub(crate) manifest_mode: Mode,
-}
-
-/// The number of threads that copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CopyThreads {
-    pub(crate) n_jobs: usize,
-    /// The most of them that create short files at the same time.
-    pub(crate) n_creators: usize,
 }
 
 impl Settings {
@@ -105,7 +79,7 @@ impl Settings {
             return Err("--accept makes a digest, and --no-hash makes none".to_owned());
         }
         let (source, destination) = source_and_destination(args)?;
-        let accepted = accepted(args, &destination)?;
+        let accepted = super::args::accepted(args, &destination)?;
         let exclude = Exclude::new(&args.exclude).map_err(|error| error.to_string())?;
         let algorithm = match args.hash {
             None | Some(ChecksumAlgorithm::Sha256) => Algorithm::Sha256,
@@ -117,7 +91,6 @@ impl Settings {
                 ));
             }
         };
-        let n_cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         Ok(Self {
             source,
             destination,
@@ -148,7 +121,6 @@ impl Settings {
             one_file_system: args.one_file_system,
             exclude,
             n_jobs: args.jobs.map(NonZeroUsize::get),
-            n_cores,
             backend: args.lanes.backend(),
             queue: Queue {
                 size: args.queue_size.map_or(QUEUE_SIZE, NonZeroUsize::get),
@@ -157,141 +129,14 @@ impl Settings {
             explains: args.explain,
             accepted,
             forgets_missing: args.forget_missing,
-            manifest_mode: manifest_mode(umask),
+            manifest_mode: super::manifest::write::manifest_mode(umask),
         })
-    }
-
-    /// The number of files that a thread hashes together, at least 1.
-    pub(crate) fn lanes(&self) -> usize {
-        pool::lanes(self.algorithm, self.backend)
-    }
-
-    /// The size up to which files are copied in batches. Longer files fill the lanes, if there are any.
-    pub(crate) fn longest_short(&self) -> u64 {
-        if self.wants_digests() && self.lanes() > 1 {
-            pool::SHORT
-        } else {
-            batches::MAX_BYTES
-        }
-    }
-
-    /// The number of files that are copied at once into the file system of this directory, at most 64.
-    ///
-    /// Short files: two a core, because two threads read a cold disk twice as fast as one, and four
-    /// no faster. On btrfs one a core, because threads that create files there wait for each other.
-    /// Files that are [long](Self::longest_short): as many as fill the lanes, at most eight a core.
-    /// With `--durable` as many short files.
-    pub(crate) fn copy_threads(&self, destination: impl AsFd) -> CopyThreads {
-        if let Some(n_jobs) = self.n_jobs {
-            return CopyThreads {
-                n_jobs,
-                n_creators: n_jobs,
-            };
-        }
-        let file_system = rustix::fs::fstatfs(destination);
-        // The type of `f_type` depends on the architecture.
-        let is_btrfs = file_system.is_ok_and(|found| i128::from(found.f_type) == BTRFS);
-        let n_creators = self.n_cores * if is_btrfs { 1 } else { 2 };
-        let n_streams = if self.wants_digests() {
-            self.n_cores * self.lanes().min(MOST_STREAMS)
-        } else {
-            0
-        };
-        let n_jobs = n_creators.max(n_streams).min(MOST_JOBS);
-        CopyThreads {
-            n_jobs,
-            n_creators: match self.durability {
-                Durability::Cached => n_creators.min(n_jobs),
-                // Files that several threads sync at the same time share a commit of the journal.
-                Durability::Synced => n_jobs,
-            },
-        }
     }
 
     /// Whether files that are copied are hashed.
     pub(crate) fn wants_digests(&self) -> bool {
         self.writes_manifest || self.verifies
     }
-
-    /// The number of hashing threads.
-    pub(crate) fn n_hashers(&self) -> usize {
-        if self.wants_digests() {
-            self.n_cores
-        } else {
-            0
-        }
-    }
-
-    /// The attributes that directories of the destination get.
-    pub(crate) fn directory_attributes(&self) -> DirectoryAttributes {
-        DirectoryAttributes {
-            preserve: self.preserve,
-            given_to: match self.policy {
-                Policy::Never => GivenTo::New,
-                Policy::Default | Policy::Always | Policy::Update => GivenTo::All,
-            },
-        }
-    }
-
-    /// The options of the walk.
-    pub(crate) fn walk(&self, interrupt: &Interrupt) -> walk::Options {
-        walk::Options::new()
-            .follow_symlinks(self.follows_symlinks)
-            .one_file_system(self.one_file_system)
-            .exclude(self.exclude.clone())
-            .stop(Arc::clone(interrupt.flag()))
-    }
-}
-
-/// The mode of a new manifest.
-pub(crate) fn manifest_mode(umask: Mode) -> Mode {
-    Mode::from_raw_mode(0o666) - umask
-}
-
-/// The paths of `--accept`, relative to `destination`. An absolute path may begin with the path of
-/// the destination.
-///
-/// # Errors
-///
-/// A message, if a path leads out of the destination.
-pub(crate) fn accepted(args: &Args, destination: &Path) -> Result<BTreeSet<Vec<u8>>, String> {
-    let mut accepted = BTreeSet::new();
-    for path in &args.accept {
-        let relative = below(path, destination);
-        let is_name = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-        if !relative.components().all(is_name) || normalized(&relative).is_empty() {
-            let path = argument(path.as_os_str());
-            return Err(format!(
-                "{path} is not a path below the destination; give it relative to that"
-            ));
-        }
-        accepted.insert(normalized(&relative));
-    }
-    Ok(accepted)
-}
-
-/// An absolute path relative to the destination, if it begins with the path of that, as it was given
-/// or without symbolic links. Other paths stay as they are.
-fn below<'a>(path: &'a Path, destination: &Path) -> Cow<'a, Path> {
-    if path.is_absolute() {
-        let given = std::path::absolute(destination);
-        for destination in [given, destination.canonicalize()].into_iter().flatten() {
-            if let Ok(relative) = path.strip_prefix(destination) {
-                return relative.into();
-            }
-        }
-    }
-    path.into()
-}
-
-/// A path as manifests write it.
-fn normalized(path: &Path) -> Vec<u8> {
-    // This drops `.` and repeated slashes.
-    let path: PathBuf = path
-        .components()
-        .filter(|part| *part != Component::CurDir)
-        .collect();
-    path.into_os_string().into_vec()
 }
 
 /// The source and the destination: the values of `-i` and `-o`, or else the operands.

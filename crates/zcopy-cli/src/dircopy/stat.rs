@@ -18,3 +18,19 @@ pub(crate) fn is_directory(stat: &Stat) -> bool {
 pub(crate) fn permissions(stat: &Stat) -> Mode {
     Mode::from_raw_mode(stat.st_mode & 0o7777)
 }
+
+/// The identity of a file: device and inode number.
+pub(crate) type Identity = (u64, u64);
+
+/// The identity of the file that a status describes.
+// The types of the fields depend on the architecture.
+#[allow(clippy::useless_conversion, reason = "not on every processor")]
+pub(crate) fn identity(stat: &Stat) -> Identity {
+    (stat.st_dev.into(), stat.st_ino.into())
+}
+
+/// The size of a file in bytes.
+pub(crate) fn size(stat: &Stat) -> u64 {
+    // The kernel gives no negative size.
+    u64::try_from(stat.st_size).unwrap_or(0)
+}

@@ -3,6 +3,7 @@
 //! - [`atomic_file`]: files under construction, which get their names once they are complete.
 //! - [`metadata`]: owners, modes, extended attributes, access lists and times.
 //! - `temporary_file`: files that never get a name.
+//! - `unwritten_files`: files that stay open because the disk did not take their contents.
 //! - `file_system` and `limitation`: features that a file system lacks.
 
 pub mod atomic_file;
@@ -11,3 +12,4 @@ pub mod metadata;
 pub(crate) mod file_system;
 pub(crate) mod limitation;
 pub(crate) mod temporary_file;
+pub(crate) mod unwritten_files;

@@ -21,13 +21,13 @@ use crate::dircopy::damage_map::{
     Damage, DamageMap, Described, EmptyFile, MapText, Rest, map_name, mapped_name, remove_map,
 };
 use crate::dircopy::hash::pool::Contents;
-use crate::dircopy::hash::reader::size;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::write::update::Line;
 use crate::dircopy::schedule::lookup::{MapFile, PriorRecord};
+use crate::dircopy::stat::identity;
 use crate::dircopy::stat::is_regular;
+use crate::dircopy::stat::size;
 use crate::dircopy::walk::Entry;
-use crate::dircopy::walk::containment::identity;
 use crate::dircopy::write::atomic_file::{Durability, Linked, Replace, place_link};
 use crate::dircopy::write::metadata::Named;
 

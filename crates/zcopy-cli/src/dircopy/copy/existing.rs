@@ -10,14 +10,15 @@ use super::policy::{self, Decision, Policy, decide, is_newer_version};
 use super::{Copier, CopyResult, MANIFEST_IN_THE_WAY, Proof};
 use crate::digest::Digest;
 use crate::dircopy::damage_map::{DamageMap, EmptyFile, mapped_name};
-use crate::dircopy::hash::reader::{FoundDigest, open_regular, size};
+use crate::dircopy::hash::reader::{FoundDigest, open_regular};
 use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::manifest::write::update::Line;
 use crate::dircopy::schedule::lookup::{Modified, PriorRecord};
 use crate::dircopy::settings::Settings;
+use crate::dircopy::stat::identity;
 use crate::dircopy::stat::is_regular;
+use crate::dircopy::stat::size;
 use crate::dircopy::walk::Entry;
-use crate::dircopy::walk::containment::identity;
 use crate::dircopy::write::atomic_file::Replace;
 use crate::dircopy::write::metadata::Named;
 

@@ -10,16 +10,17 @@ use zcopy::{Ended, Reflink, Report, Side, SkipErrors, Sparse, Transfer};
 
 use super::{Copier, CopyResult};
 use crate::digest::Digest;
+use crate::dircopy::counts::Count;
 use crate::dircopy::damage_map::{BadRange, DamageMap};
 use crate::dircopy::hash::pool::Contents;
 use crate::dircopy::hash::reader::{
-    READ_SIZE, is_interrupted, read_error, read_limit, size, stop_if_interrupted,
+    READ_SIZE, is_interrupted, read_error, read_limit, stop_if_interrupted,
 };
 use crate::dircopy::interrupt::Interrupted;
-use crate::dircopy::reporter::counts::Count;
 use crate::dircopy::schedule::lookup::PriorRecord;
+use crate::dircopy::stat::identity;
+use crate::dircopy::stat::size;
 use crate::dircopy::walk::Entry;
-use crate::dircopy::walk::containment::identity;
 use crate::dircopy::write::atomic_file::{self, Replace};
 use crate::dircopy::write::metadata::Permissions;
 

@@ -8,10 +8,10 @@ use anyhow::Context as _;
 
 use super::announce::journal_entry;
 use super::file::{ReadCopy, Started};
-use super::{Copier, CopyResult, EntryResult, Job};
+use super::{Copier, CopyResult, EntryResult};
 use crate::dircopy::hash::reader::{is_interrupted, no_digest};
-use crate::dircopy::schedule::batches;
-use crate::dircopy::schedule::hardlinks::Role;
+use crate::dircopy::schedule::Role;
+use crate::dircopy::schedule::{Batch, Job};
 use crate::dircopy::walk::Entry;
 
 /// A job under way.
@@ -52,12 +52,12 @@ impl<T> Task<T> {
 
 impl<'a> Copier<'a> {
     /// Copies the entries of a batch, except for additional names of files. Reports what fails.
-    pub(crate) fn copy_batch(&mut self, batch: Vec<Job>) -> Vec<EntryResult> {
+    pub(crate) fn copy_batch(&mut self, batch: Batch) -> Vec<EntryResult> {
         let creators = self.creators;
-        let is_long = batches::is_long(&batch, self.settings.longest_short());
+        let is_long = batch.is_long();
         let _permit = (!is_long).then(|| creators.acquire());
-        let mut results = Vec::with_capacity(batch.len());
-        let mut batch = batch.into_iter().peekable();
+        let mut results = Vec::with_capacity(batch.jobs.len());
+        let mut batch = batch.jobs.into_iter().peekable();
         while batch.peek().is_some() {
             self.copy_group(batch.by_ref().take(self.group_size), &mut results);
         }

@@ -11,7 +11,8 @@ use rustix::io::Errno;
 
 use super::DamageMap;
 use super::map_text::{EmptyFile, MapText};
-use crate::dircopy::hash::reader::{open_regular, size};
+use crate::dircopy::hash::reader::open_regular;
+use crate::dircopy::stat::size;
 use crate::dircopy::write::atomic_file::{AtomicFile, Durability, Replace};
 
 /// The suffix of the names of maps.

@@ -15,14 +15,14 @@ use rustix::io::Errno;
 use super::{Finisher, First, Identities};
 use crate::dircopy::copy::damaged::{DamagedLink, line_of_damaged};
 use crate::dircopy::copy::{Copier, CopyResult, MANIFEST_IN_THE_WAY, Proof};
+use crate::dircopy::counts::Count;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::write::update::Line;
-use crate::dircopy::reporter::counts::Count;
 use crate::dircopy::schedule::lookup::PriorRecord;
 use crate::dircopy::stat::file_type;
+use crate::dircopy::stat::{Identity, identity};
 use crate::dircopy::walk::Entry;
-use crate::dircopy::walk::containment::{Identity, identity};
 use crate::dircopy::write::atomic_file::{
     LinkSource, Linked, Replace, place_link, place_proven_link,
 };

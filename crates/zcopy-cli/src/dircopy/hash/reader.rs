@@ -12,13 +12,13 @@ use zcopy::{Ended, Report, Side, Sparse, Transfer};
 
 use super::pool::{Client, Contents};
 use crate::digest::{Algorithm, Digest, Stream};
+use crate::dircopy::counts::Count;
 use crate::dircopy::interrupt::{Interrupt, Interrupted};
 use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::mtime::Time;
-use crate::dircopy::reporter::counts::Count;
-use crate::dircopy::stat::is_regular;
+use crate::dircopy::stat::identity;
+use crate::dircopy::stat::{is_regular, size};
 use crate::dircopy::walk::Entry;
-use crate::dircopy::walk::containment::identity;
 use crate::dircopy::write::metadata::Named;
 use crate::exit;
 
@@ -298,12 +298,6 @@ pub(crate) fn changes(file: &File, before: &Stat) -> io::Result<Changes> {
     } else {
         Changes::None
     })
-}
-
-/// The size of a file in bytes.
-pub(crate) fn size(stat: &Stat) -> u64 {
-    // The kernel gives no negative size.
-    u64::try_from(stat.st_size).unwrap_or(0)
 }
 
 /// The most bytes that are read of a file with this size.

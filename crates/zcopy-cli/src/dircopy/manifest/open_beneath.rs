@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use crate::dircopy::hash::reader::size as stat_size;
+use crate::dircopy::stat::size as stat_size;
 use crate::dircopy::stat::{file_type, is_regular};
 
 /// How often the lookup of a path is repeated if it is renamed meanwhile.

@@ -2,6 +2,13 @@
 //!
 //! - `update`: carries records into a new manifest; `writer`: writes one.
 
+use rustix::fs::Mode;
+
 pub(crate) mod update;
 
 mod writer;
+
+/// The mode of a new manifest.
+pub(crate) fn manifest_mode(umask: Mode) -> Mode {
+    Mode::from_raw_mode(0o666) - umask
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::counts::Counts;
+use crate::dircopy::counts::Counts;
 use crate::dircopy::walk::prescan::Total;
 use crate::history::History;
 use crate::json::rounded;

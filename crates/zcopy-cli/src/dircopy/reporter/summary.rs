@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-use super::counts::Counts;
+use crate::dircopy::counts::Counts;
 use crate::dircopy::interrupt::Interrupt;
 use crate::json::rounded;
 use crate::number::{self, Unit};

@@ -14,15 +14,17 @@ use rustix::stdio::{stderr, stdout};
 use super::amend::{Amended, Amendment};
 use super::lock::WAITING;
 use crate::dircopy::args::Args;
+use crate::dircopy::args::accepted;
 use crate::dircopy::interrupt::{self, Interrupt};
 use crate::dircopy::manifest::check::event::Event;
 use crate::dircopy::manifest::check::total::Total;
 use crate::dircopy::manifest::check::{self, Checked, Progress};
+use crate::dircopy::manifest::write::manifest_mode;
 use crate::dircopy::manifest::write::update::{OnChange, RecordChange};
 use crate::dircopy::reporter::screen::Screen;
 use crate::dircopy::reporter::{FRAME, REPORT, Verbosity};
 use crate::dircopy::schedule::fd_budget::Descriptors;
-use crate::dircopy::settings::manifest_mode;
+use crate::dircopy::schedule::fd_budget::TooFew;
 use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
 use crate::dircopy::{Outcome, current_umask};
 use crate::history::History;
@@ -32,13 +34,15 @@ use crate::number::{self, Unit};
 use crate::outlet::Outlet;
 use crate::quote::quoted;
 use crate::{exit, sys, time};
+use rustix::fs::Mode;
+use std::num::NonZeroUsize;
 
 /// The rate is the average over this time, as it is for a copy.
 const WINDOW: Duration = Duration::from_secs(5);
 
 /// Verifies trees against their manifests.
 pub(crate) fn verify(args: &Args) -> Outcome {
-    let amendment = match args.amendment(manifest_mode(current_umask())) {
+    let amendment = match amendment(args, manifest_mode(current_umask())) {
         Ok(amendment) => amendment,
         Err(message) => {
             exit::say(&message);
@@ -102,7 +106,7 @@ fn try_verify(
     amendment: Option<&Amendment>,
     descriptors: Descriptors,
 ) -> anyhow::Result<Outcome> {
-    let options = args.check_options(descriptors);
+    let options = check_options(args, descriptors);
     let console = match Console::new(args.verbosity()) {
         Ok(console) => console,
         // A console fails too if there are too few descriptors.
@@ -383,6 +387,73 @@ impl Write for StandardError<'_> {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// The changes to records that `--check` makes first.
+///
+/// # Errors
+///
+/// A message, if they conflict with other options.
+fn amendment(args: &Args, mode: Mode) -> Result<Option<Amendment>, String> {
+    if args.accept.is_empty() && !args.forget_missing {
+        return Ok(None);
+    }
+    if args.hash_file.is_some() {
+        return Err(
+            "--accept and --forget-missing change manifests, and not --hash-file".to_owned(),
+        );
+    }
+    if !args.accept.is_empty() && args.paths.len() > 1 {
+        return Err("--accept takes one tree".to_owned());
+    }
+    let here = PathBuf::from(".");
+    let tree = args.paths.first().unwrap_or(&here);
+    Ok(Some(Amendment {
+        accepted: accepted(args, tree)?,
+        forgets_missing: args.forget_missing,
+        mode,
+    }))
+}
+
+/// The options of `--check`.
+///
+/// # Errors
+///
+/// There are too few descriptors.
+fn check_options(args: &Args, descriptors: Descriptors) -> Result<check::Options, TooFew> {
+    let mut options = check::Options::new()
+        .convert_paths(!args.no_convert_paths)
+        .strict(args.strict)
+        .silent(args.silent || args.quiet)
+        .summary(!args.no_summary)
+        .total(!args.quiet);
+    if args.json {
+        options = options.json(true);
+    } else if args.verbose {
+        options = options.verbose(true);
+    }
+    if let Some(size) = args.block_size {
+        options = options.block_size(size);
+    }
+    if let Some(size) = args.queue_size {
+        options = options.queue_size(size);
+    }
+    for directory in &args.paths {
+        options = options.directory(directory);
+    }
+    if let Some(file) = &args.hash_file {
+        options = options.hash_file(file);
+    }
+    if let Some(algorithm) = args.hash {
+        options = options.hash(algorithm);
+    }
+    let n_threads = match args.jobs {
+        Some(n_jobs) => n_jobs,
+        None => thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+    };
+    Ok(options
+        .threads(descriptors.verifiers(n_threads)?)
+        .most_open(descriptors.check_levels()))
 }
 
 #[cfg(test)]

@@ -15,12 +15,14 @@ use super::lock::{self, RunLock};
 use super::manifest::{
     Reported, begin_manifest, finish_manifest, open_archive, report_unreadable_manifests,
 };
-use super::write_back::{UnwrittenFiles, write_back};
+use super::write_back::write_back;
 use crate::dircopy::copy::granularity::Granularities;
+use crate::dircopy::copy::policy::Policy;
 use crate::dircopy::copy::reflink_support::ReflinkSupport;
 use crate::dircopy::copy::run_journal::RunJournal;
 use crate::dircopy::copy::symlinks::Symlinks;
 use crate::dircopy::copy::{self, Copier, EntryResult};
+use crate::dircopy::counts::Counts;
 use crate::dircopy::finisher::Finisher;
 use crate::dircopy::folded_names::FoldedNames;
 use crate::dircopy::hash::pool::HashPool;
@@ -28,17 +30,19 @@ use crate::dircopy::hash::reader::Reader;
 use crate::dircopy::interrupt::Interrupt;
 use crate::dircopy::manifest::write::update::{Carrying, OnChange, RecordChange};
 use crate::dircopy::reporter::Reporter;
-use crate::dircopy::reporter::counts::Counts;
 use crate::dircopy::schedule::batches::Batches;
 use crate::dircopy::schedule::fd_budget::FdBudget;
 use crate::dircopy::schedule::lookup::Lookup;
 use crate::dircopy::schedule::semaphore::Semaphore;
+use crate::dircopy::schedule::threads::{self as sizes, CopyThreads};
 use crate::dircopy::settings::Settings;
 use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
 use crate::dircopy::walk::Root;
 use crate::dircopy::walk::prescan::{Total, prescan};
 use crate::dircopy::walk::scan::ScanOptions;
+use crate::dircopy::walk::{self, DirectoryAttributes, GivenTo};
 use crate::dircopy::write::atomic_file::Durability;
+use crate::dircopy::write::unwritten_files::UnwrittenFiles;
 use crate::order::{Workshop, in_order};
 
 /// The objects that all parts of a run share.
@@ -64,7 +68,7 @@ pub(crate) fn copy_tree(
         budget,
         null,
     } = context;
-    let attributes = settings.directory_attributes();
+    let attributes = directory_attributes(&settings);
     let root = Root::open_with(&settings.source, &settings.destination, attributes);
     let root = root.map_err(|error| {
         reporter.report_walk_error(&error);
@@ -201,22 +205,27 @@ impl Entries<'_> {
         } = self.context;
         let (reflink_support, symlinks) = (ReflinkSupport::default(), Symlinks::default());
         let granularities = Granularities::default();
-        let threads = settings.copy_threads(self.root.destination());
+        let threads = CopyThreads::new(settings, self.root.destination());
         let n_jobs = budget.jobs(threads.n_jobs);
         let n_creators = n_jobs.min(threads.n_creators);
-        let group_size = budget.group_size(n_jobs, n_creators, settings.lanes());
+        let group_size = budget.group_size(n_jobs, n_creators, sizes::lanes(settings));
         let creators = Semaphore::new(n_creators);
         let directory_weight = budget.deferred_dir_weight();
-        let options = settings.walk(interrupt).most_open(budget.levels());
+        let options = walk_options(settings, interrupt).most_open(budget.levels());
         let on_error = |error| reporter.report_walk_error(&error);
         let walk = self.root.walk_apart(options, names, on_error);
-        let mut batches = Batches::new(walk, lookup, settings.longest_short(), settings.durability);
+        let mut batches = Batches::new(
+            walk,
+            lookup,
+            sizes::max_short(settings),
+            settings.durability,
+        );
         thread::scope(|scope| {
             let hash_pool = HashPool::start(
                 scope,
                 settings.algorithm,
                 settings.backend,
-                settings.n_hashers(),
+                sizes::n_hashers(settings),
                 settings.queue,
             );
             let copier = || Copier {
@@ -258,4 +267,24 @@ impl Entries<'_> {
             let Ok(()) = in_order(n_jobs, workshop);
         });
     }
+}
+
+/// The attributes that directories of the destination get.
+fn directory_attributes(settings: &Settings) -> DirectoryAttributes {
+    DirectoryAttributes {
+        preserve: settings.preserve,
+        given_to: match settings.policy {
+            Policy::Never => GivenTo::New,
+            Policy::Default | Policy::Always | Policy::Update => GivenTo::All,
+        },
+    }
+}
+
+/// The options of the walk.
+fn walk_options(settings: &Settings, interrupt: &Interrupt) -> walk::Options {
+    walk::Options::new()
+        .follow_symlinks(settings.follows_symlinks)
+        .one_file_system(settings.one_file_system)
+        .exclude(settings.exclude.clone())
+        .stop(Arc::clone(interrupt.flag()))
 }

@@ -5,54 +5,18 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::anyhow;
 use rustix::io::Errno;
 
 use crate::dircopy::copy::run_journal::RunJournal;
+use crate::dircopy::counts::Counts;
 use crate::dircopy::reporter::Reporter;
-use crate::dircopy::reporter::counts::Counts;
-use crate::dircopy::write::atomic_file::{AtomicFile, Durability};
+use crate::dircopy::write::atomic_file::Durability;
+use crate::dircopy::write::unwritten_files::UnwrittenFiles;
 
 /// The error of a file that the kernel could not write.
 const NOT_ON_DISK: &str = "its copy may not be on the disk";
-
-/// The most files that are kept open because the disk did not take their contents.
-pub(crate) const MAX_KEPT: usize = 8;
-
-/// Files whose contents the disk did not take. They stay open until the end of the run, so that the
-/// file system gives their blocks, which may be bad, to no other file.
-#[derive(Debug)]
-pub(crate) struct UnwrittenFiles {
-    files: Mutex<Vec<AtomicFile<Arc<OwnedFd>>>>,
-    most: usize,
-    has_failed: AtomicBool,
-}
-
-impl UnwrittenFiles {
-    /// Keeps no more than this many.
-    pub(crate) fn new(most: usize) -> Self {
-        Self {
-            files: Mutex::default(),
-            most,
-            has_failed: AtomicBool::new(false),
-        }
-    }
-
-    /// Keeps a file that failed with `EIO`, unless there are many. A full disk needs the space.
-    pub(crate) fn keep(&self, file: AtomicFile<Arc<OwnedFd>>, error: &io::Error) {
-        if error.raw_os_error() != Some(Errno::IO.raw_os_error()) {
-            return;
-        }
-        self.has_failed.store(true, Ordering::Relaxed);
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if files.len() < self.most {
-            files.push(file);
-        }
-    }
-}
 
 /// Writes everything in the destination's file system to the disk, and reports what fails.
 ///
@@ -80,7 +44,7 @@ pub(crate) fn write_back(
     let n_failed = counts.failed.get();
     report_failed_files(reporter, journal);
     // A file that could not be synced before has been reported.
-    let was_reported = unwritten.has_failed.load(Ordering::Relaxed);
+    let was_reported = unwritten.has_failed();
     let is_explained = was_reported || counts.failed.get() > n_failed;
     if !is_explained || rustix::fs::syncfs(destination).is_err() {
         let error = anyhow!(io::Error::from(error)).context("cannot bring the copy to the disk");

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::hardlinks::HardLinks;
 use super::lookup::Lookup;
-use crate::dircopy::copy::Job;
-use crate::dircopy::hash::reader::size;
+use super::{Batch, Job};
+use crate::dircopy::stat::size;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::atomic_file::Durability;
 
@@ -25,12 +25,12 @@ pub(crate) struct Batches<'a, W: Iterator<Item = Entry>> {
     lookup: Lookup<'a>,
     max_entries: usize,
     /// A longer file has a batch of its own.
-    longest: u64,
+    max_short: u64,
 }
 
 impl<'a, W: Iterator<Item = Entry>> Batches<'a, W> {
-    /// Groups files of up to `longest` bytes. A longer file has a batch of its own.
-    pub(crate) fn new(walk: W, lookup: Lookup<'a>, longest: u64, durability: Durability) -> Self {
+    /// Groups files of up to `max_short` bytes. A longer file has a batch of its own.
+    pub(crate) fn new(walk: W, lookup: Lookup<'a>, max_short: u64, durability: Durability) -> Self {
         Self {
             walk: walk.peekable(),
             links: HardLinks::default(),
@@ -40,7 +40,7 @@ impl<'a, W: Iterator<Item = Entry>> Batches<'a, W> {
                 Durability::Cached => MAX_ENTRIES,
                 Durability::Synced => 1,
             },
-            longest,
+            max_short,
         }
     }
 }
@@ -53,31 +53,29 @@ impl<W: Iterator<Item = Entry>> Batches<'_, W> {
 }
 
 impl<W: Iterator<Item = Entry>> Iterator for Batches<'_, W> {
-    type Item = Vec<Job>;
+    type Item = Batch;
 
-    fn next(&mut self) -> Option<Vec<Job>> {
+    fn next(&mut self) -> Option<Batch> {
         let first = self.walk.next()?;
         let directory = Arc::clone(first.directory());
         let mut n_bytes = size(first.stat());
-        let mut batch = vec![self.job(first)];
-        let longest = self.longest;
-        while batch.len() < self.max_entries && !is_long(&batch, longest) {
+        let max_short = self.max_short;
+        let mut batch = Batch {
+            jobs: vec![self.job(first)],
+            max_short,
+        };
+        while batch.jobs.len() < self.max_entries && !batch.is_long() {
             let next = self.walk.next_if(|entry| {
                 let is_neighbour = Arc::ptr_eq(entry.directory(), &directory);
                 let size = size(entry.stat());
-                is_neighbour && size <= longest && n_bytes.saturating_add(size) <= MAX_BYTES
+                is_neighbour && size <= max_short && n_bytes.saturating_add(size) <= MAX_BYTES
             });
             let Some(entry) = next else {
                 break;
             };
             n_bytes += size(entry.stat());
-            batch.push(self.job(entry));
+            batch.jobs.push(self.job(entry));
         }
         Some(batch)
     }
-}
-
-/// Whether a batch is one file of more than `longest` bytes.
-pub(crate) fn is_long(batch: &[Job], longest: u64) -> bool {
-    matches!(batch, [job] if size(job.entry.stat()) > longest)
 }

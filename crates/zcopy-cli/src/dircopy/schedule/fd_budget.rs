@@ -2,9 +2,9 @@
 
 use std::num::NonZeroUsize;
 
-use crate::dircopy::run::write_back::MAX_KEPT;
 use crate::dircopy::walk::DeferredDirs;
 use crate::dircopy::walk::reopening::count_open;
+use crate::dircopy::write::unwritten_files::MAX_KEPT;
 use crate::order::MOST_WAITING;
 use crate::sys;
 

@@ -4,24 +4,9 @@ use std::collections::HashMap;
 use std::io;
 
 use super::lookup::PriorRecord;
-use crate::dircopy::copy::Job;
+use super::{Job, Role};
+use crate::dircopy::stat::{Identity, identity};
 use crate::dircopy::walk::Entry;
-use crate::dircopy::walk::containment::{Identity, identity};
-
-/// Which of the names of its file an entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// The only name, or one that is copied by itself.
-    Only,
-    /// The first name that the walk gives. It is copied.
-    First {
-        file: Identity,
-        /// The number of its additional names.
-        n_more: u64,
-    },
-    /// Another name. It becomes a link to the copy of the first.
-    Additional { file: Identity },
-}
 
 /// The size and the modification time of a file.
 type Version = (i64, i64, u64);

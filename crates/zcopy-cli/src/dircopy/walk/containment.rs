@@ -4,11 +4,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
+use crate::dircopy::stat::{Identity, identity};
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
-
-/// The identity of a file: device and inode number.
-pub(crate) type Identity = (u64, u64);
 
 /// The relation between source and destination that makes a copy impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,13 +66,6 @@ fn climb(source: Identity, from: BorrowedFd<'_>, contained: Contained) -> io::Re
         here = above;
         at = Some(parent);
     }
-}
-
-/// The identity of the file that a status describes.
-// The types of the fields depend on the architecture.
-#[allow(clippy::useless_conversion, reason = "not on every processor")]
-pub(crate) fn identity(stat: &Stat) -> Identity {
-    (stat.st_dev.into(), stat.st_ino.into())
 }
 
 /// The flags to open directories that are only passed through.

@@ -12,7 +12,6 @@ use rustix::fs::{Mode, Stat};
 use rustix::io::Errno;
 
 use super::colliding_names::{CollidingName, CollidingNames};
-use super::containment::{Identity, identity};
 use super::destination::{self, Made};
 use super::entry::FollowLink;
 use super::map_names::MapNames;
@@ -23,6 +22,7 @@ use super::reopening::{self, Birth, DirectoryId, Tree};
 use super::spelling::keeps_case;
 use super::spelling::names::FoldableNames;
 use super::walk_error::{Cause, WalkError};
+use crate::dircopy::stat::{Identity, identity};
 use crate::dircopy::write::metadata::{self, Replaces};
 
 /// The descriptors of a directory of the source and of its copy. They are closed with the last reference.

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{AtFlags, FileType};
 
 use super::Exclude;
-use super::containment::identity;
 use super::scan::{Next, ScanOptions, scan};
-use crate::dircopy::hash::reader::size;
-use crate::dircopy::reporter::counts::Count;
+use crate::dircopy::counts::Count;
+use crate::dircopy::stat::identity;
+use crate::dircopy::stat::size;
 use crate::dircopy::stop_flag::StopFlag;
 use crate::dircopy::write::atomic_file::temp_name;
 

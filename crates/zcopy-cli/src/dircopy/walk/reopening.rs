@@ -9,10 +9,10 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use super::containment::{Identity, identity};
 use super::entry::FollowLink;
 use super::path_node::PathNode;
 use super::{DIRECTORY, reopen};
+use crate::dircopy::stat::{Identity, identity};
 
 /// When a file was created: `stx_btime` of `statx(2)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::containment::identity;
 use super::listing;
+use crate::dircopy::stat::identity;
 use crate::dircopy::write::atomic_file::temp_name;
 
 pub(crate) mod key;

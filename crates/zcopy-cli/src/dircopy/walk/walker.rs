@@ -9,7 +9,6 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
-use super::containment::identity;
 use super::destination::Origin;
 use super::directory::{Directory, OpenDirs, Source};
 use super::entry::{Entry, FollowLink};
@@ -19,6 +18,7 @@ use super::options::Options;
 use super::walk_error::{Cause, WalkError};
 use super::{DIRECTORY, destination};
 use crate::dircopy::folded_names::FoldedNames;
+use crate::dircopy::stat::identity;
 use crate::dircopy::stat::{file_type, is_directory};
 use crate::dircopy::write::atomic_file::temp_name;
 

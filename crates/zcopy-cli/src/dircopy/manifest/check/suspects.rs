@@ -178,9 +178,7 @@ fn journals(root: BorrowedFd<'_>) -> io::Result<Vec<Journal>> {
     let journal = |name: CString| {
         let stat = rustix::fs::statat(root, &*name, AtFlags::SYMLINK_NOFOLLOW);
         Journal {
-            size: stat
-                .ok()
-                .map(|stat| crate::dircopy::hash::reader::size(&stat)),
+            size: stat.ok().map(|stat| crate::dircopy::stat::size(&stat)),
             name,
         }
     };

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
-use crate::dircopy::hash::reader::size;
+use crate::dircopy::stat::size;
 use crate::dircopy::stat::{file_type, is_regular};
 use crate::exit;
 

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::{Durability, Exclusivity, Replace, sync, temp_name};
 use crate::dircopy::stat::file_type;
-use crate::dircopy::walk::containment::{Identity, identity};
+use crate::dircopy::stat::{Identity, identity};
 use crate::dircopy::write::metadata::{self, Named, Preserve, Replaces};
 
 /// The result of placing a symbolic link or special file.

@@ -1,0 +1,92 @@
+//! The number of threads of a copy, and the sizes of the files that they take together.
+
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd;
+use std::thread;
+
+use super::batches::MAX_BYTES;
+use crate::dircopy::hash::pool;
+use crate::dircopy::settings::Settings;
+use crate::dircopy::write::atomic_file::Durability;
+
+/// The most files that are copied at once without `--jobs`. Each may have buffers.
+const MOST_JOBS: usize = 64;
+
+/// The most files per core that are copied at once to fill lanes: all 8 lanes of AVX2, and half of the
+/// 16 lanes of AVX-512: full lanes of one core hash as fast as half-full lanes of two.
+const MOST_STREAMS: usize = 8;
+
+/// `BTRFS_SUPER_MAGIC`.
+const BTRFS: i128 = 0x9123_683e;
+
+/// The number of threads that copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CopyThreads {
+    pub(crate) n_jobs: usize,
+    /// The most of them that create short files at the same time.
+    pub(crate) n_creators: usize,
+}
+
+/// The number of files that one thread hashes together, at least 1.
+pub(crate) fn lanes(settings: &Settings) -> usize {
+    pool::lanes(settings.algorithm, settings.backend)
+}
+
+/// The size in bytes up to which files are short: they are copied in batches. Longer files fill the
+/// lanes, if there are any.
+pub(crate) fn max_short(settings: &Settings) -> u64 {
+    if settings.wants_digests() && lanes(settings) > 1 {
+        pool::SHORT
+    } else {
+        MAX_BYTES
+    }
+}
+
+/// The number of hashing threads.
+pub(crate) fn n_hashers(settings: &Settings) -> usize {
+    if settings.wants_digests() {
+        n_cores()
+    } else {
+        0
+    }
+}
+
+fn n_cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+impl CopyThreads {
+    /// The number of files that are copied at once into the file system of this directory, at most 64.
+    ///
+    /// Short files: two a core, because two threads read a cold disk twice as fast as one, and four
+    /// no faster. On btrfs one a core, because threads that create files there wait for each other.
+    /// Files that are [long](max_short): as many as fill the lanes, at most eight a core.
+    /// With `--durable` as many short files.
+    pub(crate) fn new(settings: &Settings, destination: impl AsFd) -> Self {
+        if let Some(n_jobs) = settings.n_jobs {
+            return Self {
+                n_jobs,
+                n_creators: n_jobs,
+            };
+        }
+        let file_system = rustix::fs::fstatfs(destination);
+        // The type of `f_type` depends on the architecture.
+        let is_btrfs = file_system.is_ok_and(|found| i128::from(found.f_type) == BTRFS);
+        let n_cores = n_cores();
+        let n_creators = n_cores * if is_btrfs { 1 } else { 2 };
+        let n_streams = if settings.wants_digests() {
+            n_cores * lanes(settings).min(MOST_STREAMS)
+        } else {
+            0
+        };
+        let n_jobs = n_creators.max(n_streams).min(MOST_JOBS);
+        Self {
+            n_jobs,
+            n_creators: match settings.durability {
+                Durability::Cached => n_creators.min(n_jobs),
+                // Files that several threads sync at the same time share a commit of the journal.
+                Durability::Synced => n_jobs,
+            },
+        }
+    }
+}
