@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, ValueHint};
 
-use super::copy::policy::Policy;
+use super::policy::Policy;
 use super::reporter::Verbosity;
 use crate::args::Tool;
 use crate::choice;

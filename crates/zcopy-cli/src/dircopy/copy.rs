@@ -27,8 +27,6 @@ use file::{ReadCopy, Started};
 
 pub(crate) use announce::journal_entry;
 
-pub mod policy;
-
 pub(crate) mod granularity;
 pub(crate) mod reflink_support;
 pub(crate) mod run_journal;

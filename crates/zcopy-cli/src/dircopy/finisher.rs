@@ -14,7 +14,6 @@ use super::counts::Counts;
 use super::hash::reader::is_interrupted;
 use super::manifest::write::update::{Line, Update};
 use super::reporter::Reporter;
-use super::run::copy_tree::Context;
 use super::schedule::lookup::PriorRecord;
 use super::settings::Settings;
 use super::stat::Identity;
@@ -70,15 +69,16 @@ impl First {
 impl<'a> Finisher<'a> {
     pub(crate) fn new(
         settings: &'a Settings,
-        context: Context<'a>,
+        reporter: &'a Reporter<'a>,
+        counts: &'a Counts,
         root: &'a Root,
         manifest: Option<Update<'a>>,
         journal: &'a RunJournal<'a>,
     ) -> Self {
         Self {
             settings,
-            reporter: context.reporter,
-            counts: context.counts,
+            reporter,
+            counts,
             root,
             manifest,
             journal,

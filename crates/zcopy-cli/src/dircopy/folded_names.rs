@@ -27,8 +27,7 @@ use rustix::io::Errno;
 use super::manifest::read::archive::Archive;
 use super::schedule::lookup::PriorRecord;
 use super::walk::spelling::{Spellings, each_name, is_folded, is_same, key, stat};
-use super::walk::{CollidingName, Directory, Entry, Exclude, OpenDirs};
-use crate::quote::quoted;
+use super::walk::{CollidingName, CollisionCheck, Directory, Entry, Exclude, OpenDirs, OtherName};
 use index::Index;
 use owner::{Collision, Facts, Listed, Listing, Owner, Recorded, owner};
 use recorded::RecordedPaths;
@@ -36,11 +35,6 @@ use recorded::RecordedPaths;
 mod index;
 mod owner;
 mod recorded;
-
-/// The path of another name that stands for the same file in the destination.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the destination does not tell its name from {}", quoted(OsStr::from_bytes(.0)))]
-pub struct OtherName(Vec<u8>);
 
 /// Finds names that the destination does not tell apart.
 #[derive(Debug)]
@@ -81,27 +75,6 @@ impl<'a> FoldedNames<'a> {
             Some(true) if !has_variant(directory, entry.opened(), name) => Ok(None),
             Some(was_listed) => self.find(directory, entry.opened(), name, was_listed, || {
                 Ok(is_recorded)
-            }),
-        }
-    }
-
-    /// Finds out whether an existing directory of the destination belongs to another name.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`of_entry`](Self::of_entry).
-    pub(crate) fn of_directory(
-        &self,
-        parent: &Directory,
-        opened: &OpenDirs,
-        name: &CStr,
-    ) -> io::Result<Option<OtherName>> {
-        match parent.was_listed(name) {
-            None => Ok(None),
-            Some(true) if self.archive.is_empty() || !has_variant(parent, opened, name) => Ok(None),
-            Some(was_listed) => self.find(parent, opened, name, was_listed, || {
-                let path = parent.path_of(name);
-                self.with_index(|index| index.has(path.as_os_str().as_bytes()))
             }),
         }
     }
@@ -176,7 +149,7 @@ impl<'a> FoldedNames<'a> {
                     Some(other) => other.as_bytes().to_vec(),
                     None => self.recorded_as(path)?,
                 };
-                Ok(Some(OtherName(other)))
+                Ok(Some(OtherName::new(other)))
             }
         }
     }
@@ -231,12 +204,6 @@ impl<'a> FoldedNames<'a> {
             .matches(os_name, is_directory, || directory.path_of(name))
     }
 
-    /// Whether a path has a record. If the records cannot be read, it may have one.
-    pub(crate) fn has_record(&self, path: &Path) -> bool {
-        let path = path.as_os_str().as_bytes();
-        !self.archive.is_empty() && self.with_index(|index| index.has(path)).unwrap_or(true)
-    }
-
     fn with_index<T>(&self, ask: impl FnOnce(&Index) -> T) -> io::Result<T> {
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let index = match &mut *index {
@@ -251,6 +218,29 @@ impl<'a> FoldedNames<'a> {
         let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         let other = recorded.other(self.archive, path)?;
         Ok(other.unwrap_or_else(|| key::fold_path(path)))
+    }
+}
+
+impl CollisionCheck for FoldedNames<'_> {
+    fn of_directory(
+        &self,
+        parent: &Directory,
+        opened: &OpenDirs,
+        name: &CStr,
+    ) -> io::Result<Option<OtherName>> {
+        match parent.was_listed(name) {
+            None => Ok(None),
+            Some(true) if self.archive.is_empty() || !has_variant(parent, opened, name) => Ok(None),
+            Some(was_listed) => self.find(parent, opened, name, was_listed, || {
+                let path = parent.path_of(name);
+                self.with_index(|index| index.has(path.as_os_str().as_bytes()))
+            }),
+        }
+    }
+
+    fn has_record(&self, path: &Path) -> bool {
+        let path = path.as_os_str().as_bytes();
+        !self.archive.is_empty() && self.with_index(|index| index.has(path)).unwrap_or(true)
     }
 }
 

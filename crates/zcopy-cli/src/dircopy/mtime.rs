@@ -4,7 +4,7 @@ use rustix::fs::{Stat, Timespec};
 
 /// A time, in seconds and nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Time {
+pub(crate) struct Time {
     pub(crate) seconds: i64,
     pub(crate) nanoseconds: i64,
 }

@@ -1,9 +1,146 @@
 //! Runs `zc-dircopy`: copies a tree, or verifies trees.
+//!
+//! - `copy_tree`: copies a tree with several threads; `lock`: one run at a time.
+//! - `manifest`: begins and finishes the manifest; `write_back`: reports writes that fail late.
+//! - `check`: `--check`; `amend` and `accepted_maps`: change records without a copy.
 
-pub(crate) mod accepted_maps;
-pub(crate) mod amend;
-pub(crate) mod check;
-pub(crate) mod copy_tree;
-pub(crate) mod lock;
-pub(crate) mod manifest;
-pub(crate) mod write_back;
+use std::fs::File;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use rustix::fs::Mode;
+
+use super::args::Args;
+use super::counts::Counts;
+use super::interrupt::{self, Interrupt};
+use super::reporter::{Reporter, Verbosity};
+use super::schedule::fd_budget::{Descriptors, FdBudget};
+use super::settings::Settings;
+use crate::{exit, sys};
+use copy_tree::{Context, copy_tree};
+
+mod accepted_maps;
+mod amend;
+mod check;
+mod copy_tree;
+mod lock;
+mod manifest;
+mod write_back;
+
+/// The status after a usage error.
+pub const MISUSE: u8 = 2;
+
+/// The result of a run. Every error has been reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every file was copied or verified.
+    Complete,
+    /// Something could not be copied or verified.
+    Incomplete,
+    /// The command line is wrong.
+    Misused,
+}
+
+/// Copies a tree, or with `--check` verifies trees.
+#[must_use]
+pub fn run(args: &Args) -> Outcome {
+    if args.check {
+        return check::verify(args);
+    }
+    let settings = match Settings::of(args, current_umask()) {
+        Ok(settings) => settings,
+        Err(message) => {
+            exit::say(&message);
+            exit::refer_to_help();
+            return Outcome::Misused;
+        }
+    };
+    copy(settings, args.verbosity()).unwrap_or_else(|error| {
+        exit::complain(&error);
+        Outcome::Incomplete
+    })
+}
+
+/// Copies a tree, and writes the summary.
+///
+/// # Errors
+///
+/// The copy cannot begin, or the summary cannot be written. Every other error has been reported.
+fn copy(settings: Settings, verbosity: Verbosity) -> anyhow::Result<Outcome> {
+    let started = Instant::now();
+    sys::hold_closed_descriptors()?;
+    let budget = FdBudget::of(Descriptors::of_process());
+    // A reader that closes the pipe does not end the copy.
+    sys::ignore_sigpipe();
+    let counts = Counts::default();
+    let reporter = match Reporter::new(verbosity, &counts) {
+        Ok(reporter) => reporter,
+        // It fails too if there are too few descriptors.
+        Err(error) => {
+            budget?;
+            return Err(error.into());
+        }
+    };
+    let interrupt = Interrupt::default();
+    let begun = budget.map_err(anyhow::Error::from).and_then(|budget| {
+        let null = File::options().write(true).open("/dev/null");
+        Ok((budget, null.context("/dev/null")?))
+    });
+    let (budget, null) = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            reporter.report_run_error(&error);
+            return end_early(&reporter, started, &interrupt);
+        }
+    };
+    let context = Context {
+        reporter: &reporter,
+        counts: &counts,
+        interrupt: &interrupt,
+        budget,
+        null: &null,
+    };
+    let Ok(manifests) = copy_tree(settings, context) else {
+        return end_early(&reporter, started, &interrupt);
+    };
+    if let Some(signal) = interrupt.signal() {
+        reporter.report_interrupt(interrupt::name(signal));
+    }
+    reporter
+        .summarize(started.elapsed(), &manifests, &interrupt)
+        .and_then(|()| sys::close_stdout())
+        .context("write error")?;
+    if let Some(signal) = interrupt.signal() {
+        // The exit status tells the parent process which signal it was.
+        sys::by_default(signal);
+        return Ok(Outcome::Incomplete);
+    }
+    Ok(if counts.failed.get() == 0 {
+        Outcome::Complete
+    } else {
+        Outcome::Incomplete
+    })
+}
+
+/// Ends a run that copied nothing. Its error has been reported.
+fn end_early(
+    reporter: &Reporter<'_>,
+    started: Instant,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Outcome> {
+    reporter
+        .summarize_failure(started.elapsed(), interrupt)
+        .and_then(|()| sys::close_stdout())
+        .context("write error")?;
+    if let Some(signal) = interrupt.signal() {
+        sys::by_default(signal);
+    }
+    Ok(Outcome::Incomplete)
+}
+
+/// The process's umask. Call it before other threads create files: it clears the mask for a moment.
+fn current_umask() -> Mode {
+    let mask = rustix::process::umask(Mode::empty());
+    rustix::process::umask(mask);
+    mask
+}

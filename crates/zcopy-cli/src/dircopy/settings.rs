@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use rustix::fs::Mode;
 
 use super::args::Args;
-use super::copy::policy::Policy;
 use super::hash::pool::Queue;
+use super::policy::Policy;
 use super::walk::Exclude;
 use super::write::atomic_file::Durability;
 use super::write::metadata::{Permissions, Preserve};

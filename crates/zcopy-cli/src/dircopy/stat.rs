@@ -1,6 +1,11 @@
-//! The file type and the permissions in `st_mode`.
+//! Facts of `stat(2)`: the type, the permissions, the identity and the size of a file.
 
-use rustix::fs::{FileType, Mode, Stat};
+use std::ffi::CStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
 
 pub(crate) fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
@@ -33,4 +38,16 @@ pub(crate) fn identity(stat: &Stat) -> Identity {
 pub(crate) fn size(stat: &Stat) -> u64 {
     // The kernel gives no negative size.
     u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// Opens a regular file in a directory of the destination. Does not follow a symbolic link.
+pub(crate) fn open_regular(directory: impl AsFd, name: &CStr) -> io::Result<(File, Stat)> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
+    let stat = rustix::fs::fstat(&file)?;
+    if !is_regular(&stat) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok((file.into(), stat))
 }

@@ -24,21 +24,21 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::folded_names::FoldedNames;
 use super::write::atomic_file::temp_name::Leftovers;
 use crate::sys;
 use directory::Source;
 
-pub use super::folded_names::OtherName;
 pub(crate) use colliding_names::CollidingName;
-pub use directory::{Directory, OpenDirs};
-pub use entry::{DeferredDirs, DeferredEntry, Entry};
-pub use exclude::{Exclude, PatternError};
-pub use options::{DirectoryAttributes, GivenTo, Options};
-pub use walk_error::{Cause, WalkError};
-pub use walker::Walk;
+pub(crate) use collision::CollisionCheck;
+pub(crate) use collision::OtherName;
+pub(crate) use directory::{Directory, OpenDirs};
+pub(crate) use entry::{DeferredDirs, DeferredEntry, Entry};
+pub(crate) use exclude::Exclude;
+pub(crate) use options::{DirectoryAttributes, GivenTo, Options};
+pub(crate) use walk_error::{Cause, WalkError};
+pub(crate) use walker::Walk;
 
-pub mod containment;
+pub(crate) mod containment;
 
 pub(crate) mod listing;
 pub(crate) mod name_set;
@@ -46,6 +46,7 @@ pub(crate) mod prescan;
 pub(crate) mod spelling;
 
 mod colliding_names;
+mod collision;
 mod destination;
 mod directory;
 mod entry;
@@ -66,31 +67,8 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// The source and the destination, both open.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::dircopy::walk::{Options, Root};
-///
-/// let scratch = tempfile::tempdir()?;
-/// let source = scratch.path().join("source");
-/// std::fs::create_dir_all(source.join("a"))?;
-/// std::fs::write(source.join("a/b"), "")?;
-/// std::fs::write(source.join("a.txt"), "")?;
-///
-/// let root = Root::open(&source, &scratch.path().join("destination"))?;
-/// let mut paths = Vec::new();
-/// for entry in root.walk(Options::new(), |trouble| panic!("{trouble}")) {
-///     paths.push(entry.path());
-///     entry.done()?;
-/// }
-/// root.done()?;
-/// assert_eq!(paths, ["a.txt", "a/b"].map(std::path::PathBuf::from));
-/// assert!(scratch.path().join("destination/a").is_dir());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
-pub struct Root {
+pub(crate) struct Root {
     directory: Arc<Directory>,
     opened: Arc<OpenDirs>,
     /// The names in the destination that killed runs may have left. The walk removes them.
@@ -98,23 +76,22 @@ pub struct Root {
 }
 
 impl Root {
-    /// Opens the source and the destination, which is created, with all directories above it, if it does not exist.
+    /// Opens both trees. Directories get all attributes.
+    #[cfg(test)]
+    pub(crate) fn open(source: &Path, destination: &Path) -> Result<Self, WalkError> {
+        Self::open_with(source, destination, DirectoryAttributes::default())
+    }
+
+    /// Opens the source and the destination, which is created, with all directories above it, if it does
+    /// not exist.
     ///
     /// Both paths may be symbolic links. The soft limit of descriptors is raised to the hard limit.
     ///
     /// # Errors
     ///
-    /// Those of [`containment::check`], `open(2)` and `mkdir(2)`; `ENOTDIR`, if the source is not a directory.
-    pub fn open(source: &Path, destination: &Path) -> Result<Self, WalkError> {
-        Self::open_with(source, destination, DirectoryAttributes::default())
-    }
-
-    /// The same, with a choice of attributes for the directories of the destination.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`open`](Self::open).
-    pub fn open_with(
+    /// Those of [`containment::check`], `open(2)` and `mkdir(2)`; `ENOTDIR`, if the source is not a
+    /// directory.
+    pub(crate) fn open_with(
         source: &Path,
         destination: &Path,
         attributes: DirectoryAttributes,
@@ -149,21 +126,27 @@ impl Root {
         })
     }
 
-    /// Walks the tree. The walk reports errors and continues after them.
-    ///
-    /// Two walks at the same time would read the same descriptor.
-    pub fn walk<R: FnMut(WalkError)>(&self, options: Options, report: R) -> Walk<'static, R> {
+    /// Walks the tree, and does not look for names that the destination does not tell apart.
+    #[cfg(test)]
+    pub(crate) fn walk<R: FnMut(WalkError)>(
+        &self,
+        options: Options,
+        report: R,
+    ) -> Walk<'static, R> {
         let destination = self.opened.destination().as_fd();
         self.leftovers.remove(destination, |_| false);
         Walk::new(&self.directory, &self.opened, options, report, None)
     }
 
-    /// The same, but directories that have another name in the destination are reported and not entered, and recorded files stay,
-    /// whatever their names are.
-    pub(crate) fn walk_apart<'a, R: FnMut(WalkError)>(
+    /// Walks the tree. The walk reports errors and continues after them. It reports directories that have
+    /// another name in the destination, and does not enter them. Recorded files stay, whatever their names
+    /// are.
+    ///
+    /// Two walks at the same time would read the same descriptor.
+    pub(crate) fn walk_with<'a, R: FnMut(WalkError)>(
         &self,
         options: Options,
-        names: &'a FoldedNames<'a>,
+        names: &'a dyn CollisionCheck,
         report: R,
     ) -> Walk<'a, R> {
         let destination = self.opened.destination().as_fd();
@@ -174,19 +157,19 @@ impl Root {
 
     /// The root's own directory.
     #[must_use]
-    pub fn directory(&self) -> &Arc<Directory> {
+    pub(crate) fn directory(&self) -> &Arc<Directory> {
         &self.directory
     }
 
     /// The root of the source.
     #[must_use]
-    pub fn source(&self) -> BorrowedFd<'_> {
+    pub(crate) fn source(&self) -> BorrowedFd<'_> {
         self.opened.source()
     }
 
     /// The root of the destination.
     #[must_use]
-    pub fn destination(&self) -> &Arc<OwnedFd> {
+    pub(crate) fn destination(&self) -> &Arc<OwnedFd> {
         self.opened.destination()
     }
 
@@ -195,7 +178,7 @@ impl Root {
     /// # Errors
     ///
     /// Those of `open(2)`; `ENOTDIR`, if the path leads through a symbolic link; `EINVAL`, if it has other components than names.
-    pub fn open_destination(&self, path: &Path) -> io::Result<OwnedFd> {
+    pub(crate) fn open_destination(&self, path: &Path) -> io::Result<OwnedFd> {
         let mut directory = reopen(self.destination().as_fd(), c".")?;
         for component in path.components() {
             let Component::Normal(name) = component else {
@@ -212,7 +195,7 @@ impl Root {
     /// # Errors
     ///
     /// The attribute that could not be kept.
-    pub fn done(self) -> Result<(), WalkError> {
+    pub(crate) fn done(self) -> Result<(), WalkError> {
         self.directory.release(&self.opened)
     }
 }

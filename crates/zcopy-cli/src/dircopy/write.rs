@@ -7,7 +7,7 @@
 //! - `file_system` and `limitation`: features that a file system lacks.
 
 pub mod atomic_file;
-pub mod metadata;
+pub(crate) mod metadata;
 
 pub(crate) mod file_system;
 pub(crate) mod limitation;

@@ -7,8 +7,8 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 
 use crate::choice::Choice;
 use crate::digest::Backend;
-use crate::dircopy::copy::policy::Policy;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
+use crate::dircopy::policy::Policy;
 use crate::number::parse_size;
 use crate::value::{self, ValueParser};
 

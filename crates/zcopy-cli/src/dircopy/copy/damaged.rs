@@ -14,7 +14,6 @@ use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
 use super::file::{PendingCopy, Started, Target};
-use super::policy::Policy;
 use super::publish::{has_name, identity_of};
 use super::{Copier, CopyResult};
 use crate::dircopy::damage_map::{
@@ -23,6 +22,7 @@ use crate::dircopy::damage_map::{
 use crate::dircopy::hash::pool::Contents;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::write::update::Line;
+use crate::dircopy::policy::Policy;
 use crate::dircopy::schedule::lookup::{MapFile, PriorRecord};
 use crate::dircopy::stat::identity;
 use crate::dircopy::stat::is_regular;

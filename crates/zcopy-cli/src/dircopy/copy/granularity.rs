@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::fs::{AtFlags, CWD, StatxFlags, Timestamps};
 use rustix::io::Errno;
 
-use super::policy::Kept;
 use crate::dircopy::mtime::{Granularity, Time};
+use crate::dircopy::policy::Kept;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::atomic_file::{AtomicFile, temp_name};
 use crate::dircopy::write::metadata::{Named, hold};

@@ -6,12 +6,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use anyhow::{Context as _, bail};
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
 
-use super::policy::Policy;
 use super::symlinks::Changes;
 use super::{Copier, CopyResult};
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::write::update::Line;
 use crate::dircopy::mtime::Time;
+use crate::dircopy::policy::Policy;
 use crate::dircopy::schedule::lookup::PriorRecord;
 use crate::dircopy::stat::{file_type, is_regular};
 use crate::dircopy::walk::Entry;

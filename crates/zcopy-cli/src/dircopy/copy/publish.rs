@@ -6,13 +6,14 @@ use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Advice, Stat};
 
 use super::file::{AtomicFile, Method, PendingCopy, Target};
-use super::policy::{Decision, Policy, decide};
 use super::{Copier, CopyResult, Proof};
 use crate::digest::Digest;
-use crate::dircopy::hash::reader::{Changes, changes, open_regular};
+use crate::dircopy::hash::reader::{Changes, changes};
 use crate::dircopy::manifest::write::update::Line;
+use crate::dircopy::policy::{Decision, Policy, decide};
 use crate::dircopy::schedule::lookup::PriorRecord;
 use crate::dircopy::stat::is_regular;
+use crate::dircopy::stat::open_regular;
 use crate::dircopy::stat::size;
 use crate::dircopy::stat::{Identity, identity};
 use crate::dircopy::walk::Entry;

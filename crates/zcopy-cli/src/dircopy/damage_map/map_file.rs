@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::DamageMap;
 use super::map_text::{EmptyFile, MapText};
-use crate::dircopy::hash::reader::open_regular;
+use crate::dircopy::stat::open_regular;
 use crate::dircopy::stat::size;
 use crate::dircopy::write::atomic_file::{AtomicFile, Durability, Replace};
 

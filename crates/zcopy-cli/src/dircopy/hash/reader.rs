@@ -1,23 +1,22 @@
 //! Reads files and hashes them.
 
-use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 
 use anyhow::{Context as _, anyhow, bail};
-use rustix::fs::{Mode, OFlags, Stat};
+use rustix::fs::{OFlags, Stat};
 use zcopy::{Ended, Report, Side, Sparse, Transfer};
 
+use super::FileDigest;
 use super::pool::{Client, Contents};
 use crate::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::counts::Count;
 use crate::dircopy::interrupt::{Interrupt, Interrupted};
-use crate::dircopy::manifest::record::FileDigest;
 use crate::dircopy::mtime::Time;
 use crate::dircopy::stat::identity;
-use crate::dircopy::stat::{is_regular, size};
+use crate::dircopy::stat::{open_regular, size};
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::metadata::Named;
 use crate::exit;
@@ -261,18 +260,6 @@ impl Reader<'_> {
             is_as_recorded,
         })
     }
-}
-
-/// Opens a regular file in a directory of the destination. Does not follow a symbolic link.
-pub(crate) fn open_regular(directory: impl AsFd, name: &CStr) -> io::Result<(File, Stat)> {
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(directory, name, flags, Mode::empty())?;
-    let stat = rustix::fs::fstat(&file)?;
-    if !is_regular(&stat) {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    Ok((file.into(), stat))
 }
 
 /// What has changed of a file since it was examined.

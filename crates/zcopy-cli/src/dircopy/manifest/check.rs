@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
-use super::record::FileDigest;
+use crate::dircopy::hash::FileDigest;
 use crate::dircopy::interrupt::Interrupt;
 use crate::{exit, outlet};
 use event::Event;
@@ -34,10 +34,6 @@ mod unlisted;
 mod verifier;
 
 /// The result of a verification.
-///
-/// # Examples
-///
-/// See [`check_into`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the verification may have failed"]
 pub enum Outcome {
@@ -53,16 +49,6 @@ pub enum Outcome {
 /// # Errors
 ///
 /// The errors of [`check_into`].
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check};
-///
-/// let tree = tempfile::tempdir()?;
-/// assert_eq!(check(&Options::new().directory(tree.path()))?, Outcome::Failed);
-/// # Ok::<(), anyhow::Error>(())
-/// ```
 pub fn check(options: &Options) -> anyhow::Result<Outcome> {
     check_into(options, &mut Stdout, &mut io::stderr())
 }
@@ -96,35 +82,6 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 ///
 /// `stdout` cannot be written to, or `/dev/null` cannot be opened. Every other error is reported, and
 /// the result is [`Outcome::Failed`].
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check_into};
-/// use zcopy_cli::digest::{Algorithm, Stream};
-/// use zcopy_cli::dircopy::manifest::line;
-///
-/// let tree = tempfile::tempdir()?;
-/// std::fs::write(tree.path().join("good"), "")?;
-/// std::fs::write(tree.path().join("bad"), "x")?;
-/// let digest = Stream::new(Algorithm::Sha256).finish();
-/// let mut sums = Vec::new();
-/// line::write(&digest, b"good", &mut sums);
-/// line::write(&digest, b"bad", &mut sums);
-/// std::fs::write(tree.path().join("shasum.2026-11-21.18.14.38.txt"), sums)?;
-///
-/// let options = Options::new().directory(tree.path());
-/// let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-/// let outcome = check_into(&options, &mut stdout, &mut stderr)?;
-/// assert_eq!(outcome, Outcome::Failed);
-/// assert_eq!(stdout, b"bad: FAILED\ngood: OK\n");
-/// assert!(stderr.ends_with(b": WARNING: 1 computed checksum did NOT match\n"));
-///
-/// let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-/// let _ = check_into(&options.silent(true).summary(false), &mut stdout, &mut stderr)?;
-/// assert_eq!((&stdout[..], &stderr[..]), (&b"bad: FAILED\n"[..], &b""[..]));
-/// # Ok::<(), anyhow::Error>(())
-/// ```
 pub fn check_into(
     options: &Options,
     stdout: &mut (dyn Write + Send),

@@ -13,16 +13,6 @@ use super::name;
 use crate::digest::{Algorithm, Digest, Stream};
 
 /// An algorithm whose checksums can be verified.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::digest::Algorithm;
-/// use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
-///
-/// assert_eq!(ChecksumAlgorithm::from(Algorithm::Sha256), ChecksumAlgorithm::Sha256);
-/// assert_eq!(ChecksumAlgorithm::Sha512.n_digits(), 128);
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChecksumAlgorithm {
     /// `md5sum`
@@ -41,14 +31,6 @@ pub enum ChecksumAlgorithm {
 
 impl ChecksumAlgorithm {
     /// All algorithms.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
-    ///
-    /// assert_eq!(ChecksumAlgorithm::ALL.len(), 6);
-    /// ```
     pub const ALL: [Self; 6] = [
         Self::Md5,
         Self::Sha1,
@@ -59,14 +41,6 @@ impl ChecksumAlgorithm {
     ];
 
     /// The number of hexadecimal digits in a checksum.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
-    ///
-    /// assert_eq!(ChecksumAlgorithm::Md5.n_digits(), 32);
-    /// ```
     #[must_use]
     pub fn n_digits(self) -> usize {
         match self {
@@ -78,14 +52,6 @@ impl ChecksumAlgorithm {
     }
 
     /// The name in lower case, as `--hash` takes it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
-    ///
-    /// assert_eq!(ChecksumAlgorithm::Xxh128.name(), "xxh128");
-    /// ```
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -116,18 +82,6 @@ impl ChecksumAlgorithm {
     ///
     /// 32 digits are MD5, unless the name mentions XXH128 or XXH3. For 64 digits,
     /// [`name::algorithm_of`] decides between SHA-256 and BLAKE3.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
-    ///
-    /// let of = |name: &str, n_digits| ChecksumAlgorithm::from_list(name.as_ref(), n_digits);
-    /// assert_eq!(of("MD5SUMS", 32), Some(ChecksumAlgorithm::Md5));
-    /// assert_eq!(of("card.xxh128", 32), Some(ChecksumAlgorithm::Xxh128));
-    /// assert_eq!(of("checksums", 40), Some(ChecksumAlgorithm::Sha1));
-    /// assert_eq!(of("checksums", 33), None);
-    /// ```
     #[must_use]
     pub fn from_list(list: &Path, n_digits: usize) -> Option<Self> {
         match n_digits {
@@ -171,17 +125,6 @@ impl From<Algorithm> for ChecksumAlgorithm {
 }
 
 /// A checksum of any length up to 64 bytes, shown in hexadecimal digits.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::dircopy::manifest::checksum::Checksum;
-///
-/// let checksum = Checksum::from_digits(b"D41D8CD98F00B204E9800998ECF8427E").unwrap();
-/// assert_eq!(checksum.to_string(), "d41d8cd98f00b204e9800998ecf8427e");
-/// assert_eq!(checksum.n_digits(), 32);
-/// assert_eq!(Checksum::from_digits(b"d41"), None);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Checksum {
     /// The bytes, with zeros behind them.
@@ -202,10 +145,6 @@ impl Checksum {
     }
 
     /// Parses an even number of hexadecimal digits, at most 128, in either case.
-    ///
-    /// # Examples
-    ///
-    /// See [`Checksum`].
     #[must_use]
     pub fn from_digits(digits: &[u8]) -> Option<Self> {
         let (pairs, rest) = digits.as_chunks::<2>();
@@ -222,24 +161,12 @@ impl Checksum {
     }
 
     /// The number of its hexadecimal digits.
-    ///
-    /// # Examples
-    ///
-    /// See [`Checksum`].
     #[must_use]
     pub fn n_digits(&self) -> usize {
         2 * self.len
     }
 
     /// Its bytes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::dircopy::manifest::checksum::Checksum;
-    ///
-    /// assert_eq!(Checksum::from_digits(b"0aFF").unwrap().as_bytes(), [0x0A, 0xFF]);
-    /// ```
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
@@ -273,17 +200,6 @@ impl fmt::Debug for Checksum {
 }
 
 /// Computes the checksum of one stream.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::dircopy::manifest::checksum::{ChecksumAlgorithm, Hasher};
-///
-/// let mut hasher = Hasher::new(ChecksumAlgorithm::Md5);
-/// hasher.update(b"a");
-/// hasher.update(b"bc");
-/// assert_eq!(hasher.finish().to_string(), "900150983cd24fb0d6963f7d28e17f72");
-/// ```
 pub struct Hasher(State);
 
 enum State {
@@ -297,10 +213,6 @@ enum State {
 
 impl Hasher {
     /// A hasher that has seen no bytes.
-    ///
-    /// # Examples
-    ///
-    /// See [`Hasher`].
     #[must_use]
     pub fn new(algorithm: ChecksumAlgorithm) -> Self {
         let ring = |algorithm| State::Ring(Box::new(ring::digest::Context::new(algorithm)));
@@ -315,10 +227,6 @@ impl Hasher {
     }
 
     /// Hashes the next bytes of the stream.
-    ///
-    /// # Examples
-    ///
-    /// See [`Hasher`].
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             State::Md5(hasher) => hasher.update(bytes),
@@ -329,10 +237,6 @@ impl Hasher {
     }
 
     /// The checksum of all bytes.
-    ///
-    /// # Examples
-    ///
-    /// See [`Hasher`].
     #[must_use]
     pub fn finish(self) -> Checksum {
         match self.0 {

@@ -7,8 +7,8 @@ use std::os::fd::BorrowedFd;
 use zcopy::{Sparse, Transfer};
 
 use super::open_beneath;
-use super::record::FileDigest;
 use crate::digest::{Algorithm, Stream};
+use crate::dircopy::hash::FileDigest;
 use crate::exit;
 
 /// Reads the file at `path` below `root`, and returns its digest. `null` is `/dev/null`.

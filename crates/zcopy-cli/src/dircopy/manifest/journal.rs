@@ -28,8 +28,9 @@ use rustix::io::Errno;
 use super::header::Header;
 use super::line;
 use super::open_beneath;
-use super::record::{Announced, FileDigest};
+use super::record::Announced;
 use crate::digest::{Algorithm, Digest, Stream};
+use crate::dircopy::hash::FileDigest;
 use crate::dircopy::write::atomic_file::{Durability, temp_name};
 use entry::JournalEntry;
 

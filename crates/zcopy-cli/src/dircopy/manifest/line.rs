@@ -6,10 +6,6 @@ use super::checksum::{Checksum, ChecksumAlgorithm};
 use crate::digest::{Algorithm, Digest};
 
 /// A line with a SHA-256 or BLAKE3 digest.
-///
-/// # Examples
-///
-/// See [`parse`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The digest that the file should have.
@@ -21,10 +17,6 @@ pub struct Line {
 }
 
 /// A line with a checksum of any kind that can be verified.
-///
-/// # Examples
-///
-/// See [`parse_any`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChecksumLine {
     /// The checksum that the file should have.
@@ -38,15 +30,6 @@ pub struct ChecksumLine {
 }
 
 /// The error of a malformed line.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::dircopy::manifest::line::parse;
-///
-/// let error = parse(b"README.md").unwrap_err();
-/// assert_eq!(error.to_string(), "it does not begin with the hexadecimal digits of a digest");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
 pub struct ParseLineError(#[from] Fault);
@@ -88,23 +71,6 @@ impl ParseLineError {
 /// and earlier versions of it accept no carriage return.
 ///
 /// A file of the name `-` becomes `./-`: by the shorter name either tool would read standard input.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::digest::{Algorithm, Stream};
-/// use zcopy_cli::dircopy::manifest::line::write;
-///
-/// let empty = Stream::new(Algorithm::Sha256).finish();
-/// let mut lines = Vec::new();
-/// write(&empty, b"b/plain name", &mut lines);
-/// write(&empty, b"two\nlines", &mut lines);
-/// assert_eq!(
-///     String::from_utf8(lines).unwrap(),
-///     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  b/plain name\n\
-///      \\e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  two\\nlines\n",
-/// );
-/// ```
 pub fn write(digest: &Digest, path: &[u8], lines: &mut Vec<u8>) {
     let path = if path == b"-" { b"./-" } else { path };
     let is_escaped = memchr::memchr3(b'\\', b'\n', b'\r', path).is_some();
@@ -133,22 +99,6 @@ pub fn write(digest: &Digest, path: &[u8], lines: &mut Vec<u8>) {
 /// # Errors
 ///
 /// The line has none of these forms.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::digest::Algorithm;
-/// use zcopy_cli::dircopy::manifest::line::parse;
-///
-/// let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-/// let line = parse(format!("\\{digest}  two\\nlines\n").as_bytes()).unwrap();
-/// assert_eq!(line.path, b"two\nlines");
-/// assert_eq!(line.digest.to_string(), digest);
-/// assert_eq!(line.algorithm, None);
-///
-/// let line = parse(format!("BLAKE3 (name) = {digest}").as_bytes()).unwrap();
-/// assert_eq!(line.algorithm, Some(Algorithm::Blake3));
-/// ```
 pub fn parse(line: &[u8]) -> Result<Line, ParseLineError> {
     let line = parse_any(line)?;
     let algorithm = match line.algorithm {
@@ -172,21 +122,6 @@ pub fn parse(line: &[u8]) -> Result<Line, ParseLineError> {
 /// # Errors
 ///
 /// The line has no such form.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
-/// use zcopy_cli::dircopy::manifest::line::parse_any;
-///
-/// let line = parse_any(b"MD5 (empty) = d41d8cd98f00b204e9800998ecf8427e\n").unwrap();
-/// assert_eq!(line.algorithm, Some(ChecksumAlgorithm::Md5));
-///
-/// let line = parse_any(b"d41d8cd98f00b204e9800998ecf8427e  a\\b\n").unwrap();
-/// assert_eq!((&line.path[..], line.is_escaped), (&b"a\\b"[..], false));
-/// assert_eq!(line.checksum.n_digits(), 32);
-/// assert_eq!(line.algorithm, None);
-/// ```
 pub fn parse_any(line: &[u8]) -> Result<ChecksumLine, ParseLineError> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);

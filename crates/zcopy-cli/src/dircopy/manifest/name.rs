@@ -22,21 +22,6 @@ use crate::time;
 /// clocks are put back an hour comes twice, and its names mix.
 ///
 /// Names compare by time, and then by the place within the second.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::digest::Algorithm;
-/// use zcopy_cli::dircopy::manifest::name::Name;
-///
-/// let time = jiff::civil::date(2026, 11, 21).at(18, 14, 38, 0);
-/// let first = Name::at(time, Algorithm::Sha256);
-/// assert_eq!(first.to_string(), "shasum.2026-11-21.18.14.38.txt");
-///
-/// let second = first.next();
-/// assert_eq!(second.to_string(), "shasum.2026-11-21.18.14.38b.txt");
-/// assert!(first < second && first.to_string() < second.to_string());
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Name {
     /// In local time, to the second.
@@ -48,26 +33,12 @@ pub struct Name {
 
 impl Name {
     /// The first name of this second.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::digest::Algorithm;
-    /// use zcopy_cli::dircopy::manifest::name::Name;
-    ///
-    /// let name = Name::now(Algorithm::Blake3);
-    /// assert!(name.to_string().starts_with("b3sum.20"));
-    /// ```
     #[must_use]
     pub fn now(algorithm: Algorithm) -> Self {
         Self::at(local_time(), algorithm)
     }
 
     /// The first name of the second that holds this time.
-    ///
-    /// # Examples
-    ///
-    /// See [`Name`].
     #[must_use]
     pub fn at(time: DateTime, algorithm: Algorithm) -> Self {
         // Every time of day has a whole second.
@@ -80,10 +51,6 @@ impl Name {
     }
 
     /// The name to take if this one is taken.
-    ///
-    /// # Examples
-    ///
-    /// See [`Name`].
     #[must_use]
     pub fn next(self) -> Self {
         Self {
@@ -93,16 +60,6 @@ impl Name {
     }
 
     /// The algorithm of the digests in the file.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::digest::Algorithm;
-    /// use zcopy_cli::dircopy::manifest::name::Name;
-    ///
-    /// let name: Name = "b3sum.2026-11-21.18.14.38.txt".parse().unwrap();
-    /// assert_eq!(name.algorithm(), Algorithm::Blake3);
-    /// ```
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
         self.algorithm
@@ -138,15 +95,6 @@ impl FromStr for Name {
 }
 
 /// The error of a name that is not the name of a manifest.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::dircopy::manifest::name::Name;
-///
-/// let error = "SHA256SUMS".parse::<Name>().unwrap_err();
-/// assert_eq!(error.to_string(), "not the name of a manifest");
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not the name of a manifest")]
 pub struct ParseNameError(());
@@ -169,20 +117,6 @@ impl PartialOrd for Name {
 /// # Errors
 ///
 /// The directory cannot be read.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::dircopy::manifest::name;
-///
-/// let directory = tempfile::tempdir()?;
-/// for name in ["shasum.2026-11-21.18.14.38.txt", "shasum.2026-11-21.18.14.38b.txt", "shasum.txt"] {
-///     std::fs::write(directory.path().join(name), "")?;
-/// }
-/// let names: Vec<String> = name::all_in(directory.path())?.iter().map(ToString::to_string).collect();
-/// assert_eq!(names, ["shasum.2026-11-21.18.14.38b.txt", "shasum.2026-11-21.18.14.38.txt"]);
-/// # Ok::<(), std::io::Error>(())
-/// ```
 pub fn all_in(directory: &Path) -> io::Result<Vec<Name>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -199,17 +133,6 @@ pub fn all_in(directory: &Path) -> io::Result<Vec<Name>> {
 }
 
 /// The algorithm of untagged digests in a file of this name: BLAKE3 if the name mentions that algorithm or its tool, otherwise SHA-256.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::digest::Algorithm;
-/// use zcopy_cli::dircopy::manifest::name::algorithm_of;
-///
-/// assert_eq!(algorithm_of("/mnt/B3SUMS".as_ref()), Algorithm::Blake3);
-/// assert_eq!(algorithm_of("disk.iso.b3".as_ref()), Algorithm::Blake3);
-/// assert_eq!(algorithm_of("/mnt/b3sums/checksums.txt".as_ref()), Algorithm::Sha256);
-/// ```
 #[must_use]
 pub fn algorithm_of(file: &Path) -> Algorithm {
     let name = file.file_name().unwrap_or_default();

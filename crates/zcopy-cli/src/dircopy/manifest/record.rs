@@ -1,25 +1,11 @@
 //! The records of manifests.
 
+use crate::dircopy::hash::FileDigest;
 use std::io::{self, BufRead as _, BufReader, Read};
 
 use super::line;
-use super::read::contents::Reader;
-use crate::digest::{Algorithm, Digest};
-
-/// The digest of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileDigest {
-    pub(crate) algorithm: Algorithm,
-    pub(crate) digest: Digest,
-}
-
-impl FileDigest {
-    /// The digest of no file.
-    pub(crate) const NONE: Self = Self {
-        algorithm: Algorithm::Sha256,
-        digest: Digest::from_bytes([0; Digest::BYTES]),
-    };
-}
+use crate::digest::Algorithm;
+use crate::dircopy::file_ranges::RangesReader;
 
 /// A path and its digest, as a line of a manifest has them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,7 +194,7 @@ fn normalized(path: &[u8]) -> Vec<u8> {
 
 /// Reads the lines of a manifest, which are sorted and have been verified.
 #[derive(Debug)]
-pub(crate) struct LineReader<R = Reader> {
+pub(crate) struct LineReader<R = RangesReader> {
     lines: BufReader<R>,
     origin: Origin,
     line: Vec<u8>,

@@ -13,6 +13,7 @@ use rustix::stdio::{stderr, stdout};
 
 use super::amend::{Amended, Amendment};
 use super::lock::WAITING;
+use super::{Outcome, current_umask};
 use crate::dircopy::args::Args;
 use crate::dircopy::args::accepted;
 use crate::dircopy::interrupt::{self, Interrupt};
@@ -26,7 +27,6 @@ use crate::dircopy::reporter::{FRAME, REPORT, Verbosity};
 use crate::dircopy::schedule::fd_budget::Descriptors;
 use crate::dircopy::schedule::fd_budget::TooFew;
 use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
-use crate::dircopy::{Outcome, current_umask};
 use crate::history::History;
 use crate::json::rounded;
 use crate::look::Look;

@@ -17,7 +17,6 @@ use super::manifest::{
 };
 use super::write_back::write_back;
 use crate::dircopy::copy::granularity::Granularities;
-use crate::dircopy::copy::policy::Policy;
 use crate::dircopy::copy::reflink_support::ReflinkSupport;
 use crate::dircopy::copy::run_journal::RunJournal;
 use crate::dircopy::copy::symlinks::Symlinks;
@@ -29,6 +28,7 @@ use crate::dircopy::hash::pool::HashPool;
 use crate::dircopy::hash::reader::Reader;
 use crate::dircopy::interrupt::Interrupt;
 use crate::dircopy::manifest::write::update::{Carrying, OnChange, RecordChange};
+use crate::dircopy::policy::Policy;
 use crate::dircopy::reporter::Reporter;
 use crate::dircopy::schedule::batches::Batches;
 use crate::dircopy::schedule::fd_budget::FdBudget;
@@ -100,7 +100,7 @@ pub(crate) fn copy_tree(
     let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
     let lookup = lookup.map_err(|error| report_unreadable_manifests(settings, reporter, error))?;
     let names = FoldedNames::new(&archive, &settings.exclude);
-    let mut finisher = Finisher::new(settings, context, &root, manifest, &journal);
+    let mut finisher = Finisher::new(settings, reporter, counts, &root, manifest, &journal);
     let unwritten = UnwrittenFiles::new(budget.n_unwritten_files());
     let entries = Entries {
         settings,
@@ -213,7 +213,7 @@ impl Entries<'_> {
         let directory_weight = budget.deferred_dir_weight();
         let options = walk_options(settings, interrupt).most_open(budget.levels());
         let on_error = |error| reporter.report_walk_error(&error);
-        let walk = self.root.walk_apart(options, names, on_error);
+        let walk = self.root.walk_with(options, names, on_error);
         let mut batches = Batches::new(
             walk,
             lookup,

@@ -6,10 +6,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use crate::dircopy::damage_map::map_path;
+use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::journal::is_journal;
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::manifest::read::merge::Records;
-use crate::dircopy::manifest::record::{Announced, FileDigest, Record};
+use crate::dircopy::manifest::record::{Announced, Record};
 use crate::dircopy::mtime::Time;
 use crate::dircopy::walk::{Directory, Entry};
 use crate::dircopy::write::atomic_file::Durability;

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 /// The relation between source and destination that makes a copy impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Contained {
+pub(crate) enum Contained {
     /// They are one directory.
     #[error("the destination is the source")]
     Same,
@@ -30,7 +30,7 @@ pub enum Contained {
 ///
 /// [`Contained`], in an error of the kind `InvalidInput`; `ENOENT` for a destination with `..` after a name that does not exist; and
 /// those of `open(2)`, except `EACCES` on the way up.
-pub fn check(source: &Stat, destination: &Path) -> io::Result<()> {
+pub(crate) fn check(source: &Stat, destination: &Path) -> io::Result<()> {
     let (nearest, contained) = nearest(destination)?;
     climb(identity(source), nearest.as_fd(), contained)
 }

@@ -27,7 +27,7 @@ use crate::dircopy::write::metadata::{self, Replaces};
 
 /// The descriptors of a directory of the source and of its copy. They are closed with the last reference.
 #[derive(Debug)]
-pub struct OpenDirs {
+pub(crate) struct OpenDirs {
     source: OwnedFd,
     destination: Arc<OwnedFd>,
 }
@@ -35,13 +35,13 @@ pub struct OpenDirs {
 impl OpenDirs {
     /// The directory in the source.
     #[must_use]
-    pub fn source(&self) -> BorrowedFd<'_> {
+    pub(crate) fn source(&self) -> BorrowedFd<'_> {
         self.source.as_fd()
     }
 
     /// The directory in the destination, for a [`AtomicFile`](crate::dircopy::write::atomic_file::AtomicFile) to own.
     #[must_use]
-    pub fn destination(&self) -> &Arc<OwnedFd> {
+    pub(crate) fn destination(&self) -> &Arc<OwnedFd> {
         &self.destination
     }
 }
@@ -55,7 +55,7 @@ pub(super) struct Source {
 
 /// A directory of the source, and its copy. It holds no descriptor, so that thousands may wait.
 #[derive(Debug)]
-pub struct Directory {
+pub(crate) struct Directory {
     /// The root, from which it is found again. `None` for the root itself, which is never closed.
     root: Option<Arc<OpenDirs>>,
     opened: Mutex<Weak<OpenDirs>>,
@@ -276,31 +276,31 @@ impl Directory {
 
     /// The device that the copy is on.
     #[must_use]
-    pub fn destination_device(&self) -> u64 {
+    pub(crate) fn destination_device(&self) -> u64 {
         self.copy.0
     }
 
     /// Whether new files in the copy inherited an access list when it was opened.
     #[must_use]
-    pub fn hands_down(&self) -> bool {
+    pub(crate) fn hands_down(&self) -> bool {
         self.hands_down
     }
 
     /// The status of the original when it was opened.
     #[must_use]
-    pub fn stat(&self) -> &Stat {
+    pub(crate) fn stat(&self) -> &Stat {
         &self.stat
     }
 
     /// The path from the root; empty for the root.
     #[must_use]
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         OsString::from_vec(self.node.path()).into()
     }
 
     /// The path from the root of an entry.
     #[must_use]
-    pub fn path_of(&self, name: &CStr) -> PathBuf {
+    pub(crate) fn path_of(&self, name: &CStr) -> PathBuf {
         OsString::from_vec(self.node.path_of(name.to_bytes())).into()
     }
 

@@ -19,7 +19,7 @@ use crate::dircopy::write::metadata::Named;
 /// A file to be copied.
 #[derive(Debug)]
 #[must_use = "its directory waits until it is done"]
-pub struct Entry {
+pub(crate) struct Entry {
     dirent: Dirent,
     opened: Arc<OpenDirs>,
 }
@@ -61,49 +61,49 @@ impl Entry {
 
     /// Its directory.
     #[must_use]
-    pub fn directory(&self) -> &Arc<Directory> {
+    pub(crate) fn directory(&self) -> &Arc<Directory> {
         &self.dirent.directory
     }
 
     /// The descriptors of its directory.
     #[must_use]
-    pub fn opened(&self) -> &Arc<OpenDirs> {
+    pub(crate) fn opened(&self) -> &Arc<OpenDirs> {
         &self.opened
     }
 
     /// The directory of its copy, for a [`AtomicFile`](crate::dircopy::write::atomic_file::AtomicFile) to own.
     #[must_use]
-    pub fn destination_directory(&self) -> &Arc<OwnedFd> {
+    pub(crate) fn destination_directory(&self) -> &Arc<OwnedFd> {
         self.opened.destination()
     }
 
     /// The name in its directory.
     #[must_use]
-    pub fn name(&self) -> &CStr {
+    pub(crate) fn name(&self) -> &CStr {
         &self.dirent.name
     }
 
     /// The path from the root.
     #[must_use]
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.dirent.path()
     }
 
     /// The status that the walk found.
     #[must_use]
-    pub fn stat(&self) -> &Stat {
+    pub(crate) fn stat(&self) -> &Stat {
         &self.dirent.stat
     }
 
     /// The file type, which is not a directory.
     #[must_use]
-    pub fn kind(&self) -> FileType {
+    pub(crate) fn kind(&self) -> FileType {
         file_type(&self.dirent.stat)
     }
 
     /// The original, by its name in the source.
     #[must_use]
-    pub fn source(&self) -> Named<'_> {
+    pub(crate) fn source(&self) -> Named<'_> {
         Named {
             directory: self.opened.source(),
             name: &self.dirent.name,
@@ -112,7 +112,7 @@ impl Entry {
 
     /// The copy, by its name in the destination. It need not exist.
     #[must_use]
-    pub fn destination(&self) -> Named<'_> {
+    pub(crate) fn destination(&self) -> Named<'_> {
         Named {
             directory: self.opened.destination().as_fd(),
             name: &self.dirent.name,
@@ -125,7 +125,7 @@ impl Entry {
     /// # Errors
     ///
     /// Those of `fstatat(2)`.
-    pub fn existing(&self) -> io::Result<Option<Stat>> {
+    pub(crate) fn existing(&self) -> io::Result<Option<Stat>> {
         if self.dirent.directory.is_new() {
             return Ok(None);
         }
@@ -139,7 +139,7 @@ impl Entry {
 
     /// Whether the destination may have had a damage map for this file when the walk came by.
     #[must_use]
-    pub fn may_have_map(&self) -> bool {
+    pub(crate) fn may_have_map(&self) -> bool {
         !self.dirent.directory.has_no_maps()
             && self
                 .dirent
@@ -149,7 +149,7 @@ impl Entry {
 
     /// Whether the source may have a damage map for this file.
     #[must_use]
-    pub fn may_have_source_map(&self) -> bool {
+    pub(crate) fn may_have_source_map(&self) -> bool {
         !self.dirent.directory.has_no_maps()
             && self
                 .dirent
@@ -162,7 +162,7 @@ impl Entry {
     /// # Errors
     ///
     /// Those of `open(2)`: `ELOOP`, if a symbolic link has replaced the file; `EINVAL`, if the file is not regular any more.
-    pub fn open(&self) -> io::Result<(File, Stat)> {
+    pub(crate) fn open(&self) -> io::Result<(File, Stat)> {
         // Without O_NONBLOCK, opening a FIFO that has replaced the file would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let flags = match self.dirent.follow {
@@ -189,12 +189,12 @@ impl Entry {
     /// # Errors
     ///
     /// The attribute that the directory could not keep.
-    pub fn done(self) -> Result<(), WalkError> {
+    pub(crate) fn done(self) -> Result<(), WalkError> {
         self.dirent.directory.release(&self.opened)
     }
 
     /// Sets the entry aside until its turn comes.
-    pub fn wait(self, deferred_dirs: DeferredDirs) -> DeferredEntry {
+    pub(crate) fn wait(self, deferred_dirs: DeferredDirs) -> DeferredEntry {
         let Self { dirent, opened } = self;
         let mut opened = Some(opened);
         if deferred_dirs == DeferredDirs::Closed {
@@ -206,7 +206,7 @@ impl Entry {
 
 /// Whether the directory of an entry stays open while the entry waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeferredDirs {
+pub(crate) enum DeferredDirs {
     /// Its descriptors stay open.
     Open,
     /// Its descriptors are closed, to spare them.
@@ -216,7 +216,7 @@ pub enum DeferredDirs {
 /// An entry whose turn comes later.
 #[derive(Debug)]
 #[must_use = "its directory waits until it is done"]
-pub struct DeferredEntry {
+pub(crate) struct DeferredEntry {
     dirent: Dirent,
     opened: Option<Arc<OpenDirs>>,
 }
@@ -224,19 +224,19 @@ pub struct DeferredEntry {
 impl DeferredEntry {
     /// The name in its directory.
     #[must_use]
-    pub fn name(&self) -> &CStr {
+    pub(crate) fn name(&self) -> &CStr {
         &self.dirent.name
     }
 
     /// The path from the root.
     #[must_use]
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.dirent.path()
     }
 
     /// Whether its directory is open, for this entry or another user.
     #[must_use]
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.opened.is_some() || self.dirent.directory.is_open()
     }
 
@@ -245,7 +245,7 @@ impl DeferredEntry {
     /// # Errors
     ///
     /// The directory or its copy was moved or replaced, or cannot be opened. The entry cannot be copied then.
-    pub fn resume(self) -> Result<Entry, WalkError> {
+    pub(crate) fn resume(self) -> Result<Entry, WalkError> {
         let Self { dirent, opened } = self;
         let opened = match opened {
             Some(opened) => opened,

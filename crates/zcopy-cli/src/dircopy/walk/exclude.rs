@@ -17,18 +17,8 @@ mod glob;
 ///
 /// Patterns and names are bytes. In every locale `?` and `[…]` match one UTF-8 character, or one byte that is not part of a
 /// character. A shell in a UTF-8 locale does the same, except in names that are not UTF-8 as a whole, where it matches bytes.
-///
-/// # Examples
-///
-/// ```
-/// use zcopy_cli::dircopy::walk::Exclude;
-///
-/// Exclude::new(["*.o", "target/", "/doc/**/*.html"])?;
-/// assert!(Exclude::new(["[a"]).is_err());
-/// # Ok::<(), zcopy_cli::dircopy::walk::PatternError>(())
-/// ```
 #[derive(Clone, Debug, Default)]
-pub struct Exclude {
+pub(crate) struct Exclude {
     any: Patterns,
     directories: Patterns,
 }
@@ -36,7 +26,7 @@ pub struct Exclude {
 /// An invalid pattern.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum PatternError {
+pub(crate) enum PatternError {
     /// The pattern is malformed.
     #[error("{}: {cause}", value::invalid("glob", pattern))]
     Malformed {
@@ -70,7 +60,7 @@ impl Exclude {
     /// # Errors
     ///
     /// The first pattern that is malformed or cannot match any path.
-    pub fn new<P: AsRef<OsStr>>(
+    pub(crate) fn new<P: AsRef<OsStr>>(
         patterns: impl IntoIterator<Item = P>,
     ) -> Result<Self, PatternError> {
         let mut sets = [const { Vec::new() }; 4];

@@ -8,16 +8,16 @@ use crate::dircopy::write::metadata::Preserve;
 
 /// The attributes that directories of the destination get when they have been filled [default: all, for every directory].
 #[derive(Clone, Copy, Debug)]
-pub struct DirectoryAttributes {
+pub(crate) struct DirectoryAttributes {
     /// The attributes to preserve.
-    pub preserve: Preserve,
+    pub(crate) preserve: Preserve,
     /// The directories that get them.
-    pub given_to: GivenTo,
+    pub(crate) given_to: GivenTo,
 }
 
 /// The directories that get the attributes of their originals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GivenTo {
+pub(crate) enum GivenTo {
     /// All directories.
     All,
     /// Directories that the walk creates. Existing ones get the times, and keep their owner, mode, extended attributes and access
@@ -36,7 +36,7 @@ impl Default for DirectoryAttributes {
 
 /// Options of a [walk](super::Walk). By default all entries are copied as they are.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     pub(super) most_open: usize,
     pub(super) follows_symlinks: bool,
     pub(super) one_file_system: bool,
@@ -47,42 +47,42 @@ pub struct Options {
 impl Options {
     /// The defaults.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Keeps at most this many levels of the tree open [default: all; at least one]. Each takes two descriptors. Levels above are
     /// closed, and opened again when the walk returns to them.
     #[must_use]
-    pub fn most_open(mut self, n_levels: usize) -> Self {
+    pub(crate) fn most_open(mut self, n_levels: usize) -> Self {
         self.most_open = n_levels.max(1);
         self
     }
 
     /// Copies the targets of symbolic links instead of the links.
     #[must_use]
-    pub fn follow_symlinks(mut self, follow: bool) -> Self {
+    pub(crate) fn follow_symlinks(mut self, follow: bool) -> Self {
         self.follows_symlinks = follow;
         self
     }
 
     /// Makes directories that are on another file system than the root, but does not enter them.
     #[must_use]
-    pub fn one_file_system(mut self, one: bool) -> Self {
+    pub(crate) fn one_file_system(mut self, one: bool) -> Self {
         self.one_file_system = one;
         self
     }
 
     /// Excludes entries.
     #[must_use]
-    pub fn exclude(mut self, exclude: Exclude) -> Self {
+    pub(crate) fn exclude(mut self, exclude: Exclude) -> Self {
         self.exclude = exclude;
         self
     }
 
     /// Ends the walk early when the flag is set. Directories that were entered still get their attributes.
     #[must_use]
-    pub fn stop(mut self, flag: Arc<AtomicBool>) -> Self {
+    pub(crate) fn stop(mut self, flag: Arc<AtomicBool>) -> Self {
         self.stop = flag;
         self
     }

@@ -11,7 +11,7 @@ use crate::quote::quoted;
 /// rest.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", quoted(if path.as_os_str().is_empty() { ".".as_ref() } else { path.as_os_str() }))]
-pub struct WalkError {
+pub(crate) struct WalkError {
     path: PathBuf,
     #[source]
     cause: Cause,
@@ -20,7 +20,7 @@ pub struct WalkError {
 /// The operation that failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Cause {
+pub(crate) enum Cause {
     /// An entry of the source cannot be examined. It may have been removed.
     #[error("cannot stat")]
     Stat(#[source] io::Error),
@@ -64,13 +64,13 @@ impl WalkError {
 
     /// The path from the root.
     #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// The operation that failed.
     #[must_use]
-    pub fn cause(&self) -> &Cause {
+    pub(crate) fn cause(&self) -> &Cause {
         &self.cause
     }
 }

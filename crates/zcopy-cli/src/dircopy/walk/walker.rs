@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom, Stat};
 use rustix::io::Errno;
 
+use super::collision::CollisionCheck;
 use super::destination::Origin;
 use super::directory::{Directory, OpenDirs, Source};
 use super::entry::{Entry, FollowLink};
@@ -17,7 +18,6 @@ use super::names::{Names, Spill};
 use super::options::Options;
 use super::walk_error::{Cause, WalkError};
 use super::{DIRECTORY, destination};
-use crate::dircopy::folded_names::FoldedNames;
 use crate::dircopy::stat::identity;
 use crate::dircopy::stat::{file_type, is_directory};
 use crate::dircopy::write::atomic_file::temp_name;
@@ -27,11 +27,11 @@ use crate::dircopy::write::atomic_file::temp_name;
 /// A directory is made before its first entry is returned. The walk keeps only the names in the directories on the way to the
 /// current one.
 #[derive(Debug)]
-pub struct Walk<'a, R> {
+pub(crate) struct Walk<'a, R> {
     options: Options,
     report: R,
     /// Finds directories that have another name in the destination.
-    names: Option<&'a FoldedNames<'a>>,
+    names: Option<&'a dyn CollisionCheck>,
     /// The directories from the root to the current one.
     levels: Vec<Level>,
     /// The index of the first open level. All levels after it are open too.
@@ -56,7 +56,7 @@ impl<'a, R: FnMut(WalkError)> Walk<'a, R> {
         opened: &Arc<OpenDirs>,
         mut options: Options,
         report: R,
-        names: Option<&'a FoldedNames<'a>>,
+        names: Option<&'a dyn CollisionCheck>,
     ) -> Self {
         let spill = Spill::in_place_of_level(&mut options.most_open);
         let mut walk = Self {

@@ -18,8 +18,8 @@ use super::metadata::through_proc;
 use crate::sys;
 
 pub(crate) use special::follows_links;
-pub use special::{
-    LinkSource, Linked, Placed, SpecialFile, place_link, place_other, place_proven_link,
+pub(crate) use special::{
+    LinkSource, Linked, SpecialFile, place_link, place_other, place_proven_link,
 };
 
 pub(crate) mod temp_name;
@@ -65,22 +65,6 @@ pub enum Durability {
 ///
 /// It has no name until it is [committed](Self::commit), if the file system supports that. Otherwise it has a hidden name,
 /// `.zc-dircopy-XXXXXXXX`, which is removed on drop. If the process is killed, the next run that lists the directory removes it.
-///
-/// # Examples
-///
-/// ```
-/// use std::io::{Read as _, Write as _};
-/// use zcopy_cli::dircopy::write::atomic_file::{Durability, AtomicFile, Replace};
-///
-/// let scratch = tempfile::tempdir()?;
-/// let directory = std::fs::File::open(scratch.path())?;
-/// let place = AtomicFile::new(&directory)?;
-/// place.file().write_all(b"whole")?;
-/// assert!(!scratch.path().join("name").exists());
-/// place.commit(c"name", Replace::Yes, Durability::Cached)?;
-/// assert_eq!(std::fs::read(scratch.path().join("name"))?, b"whole");
-/// # Ok::<(), std::io::Error>(())
-/// ```
 #[derive(Debug)]
 pub struct AtomicFile<D: AsFd> {
     /// Dropped first: libfuse may keep a hidden name for good if it is removed right after the last close.

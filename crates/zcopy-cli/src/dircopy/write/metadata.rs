@@ -20,10 +20,10 @@ use crate::dircopy::stat::{file_type, permissions};
 use error::{Attribute, Errors};
 use xattrs::{Found, Present, Target};
 
-pub use error::Error;
-pub use named::Named;
+pub(crate) use error::Error;
+pub(crate) use named::Named;
 pub(crate) use named::{hold, through_proc};
-pub use preserve::{Permissions, Preserve, Replaces};
+pub(crate) use preserve::{Permissions, Preserve, Replaces};
 
 mod access_list;
 mod error;
@@ -57,7 +57,7 @@ pub(crate) fn mode_to_hand_on(file: Named<'_>, stat: &Stat) -> io::Result<Mode> 
 ///   capabilities are then lost too;
 /// - attributes other than `user.*` that the file system of the destination lacks, or that a process without privileges
 ///   may not read or set.
-pub fn apply(
+pub(crate) fn apply(
     source: impl AsFd,
     destination: impl AsFd,
     stat: &Stat,
@@ -81,7 +81,7 @@ pub fn apply(
 /// # Errors
 ///
 /// As [`apply`].
-pub fn apply_to_new(
+pub(crate) fn apply_to_new(
     source: impl AsFd,
     new: impl AsFd,
     stat: &Stat,
@@ -104,7 +104,7 @@ pub(crate) fn apply_times(destination: impl AsFd, stat: &Stat) -> Result<(), Err
 }
 
 /// Whether new files in this directory inherit an access list.
-pub fn hands_down(directory: impl AsFd) -> bool {
+pub(crate) fn hands_down(directory: impl AsFd) -> bool {
     xattrs::has_default_list(&Target::Open(directory.as_fd()))
 }
 
@@ -168,7 +168,7 @@ fn apply_over(
 /// # Errors
 ///
 /// As [`apply`].
-pub fn apply_named(
+pub(crate) fn apply_named(
     source: Named<'_>,
     destination: Named<'_>,
     stat: &Stat,

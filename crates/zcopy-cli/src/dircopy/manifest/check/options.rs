@@ -8,10 +8,6 @@ use super::report::{ReportFilter, ReportFormat};
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 
 /// The options of a verification: what to verify, and what to report.
-///
-/// # Examples
-///
-/// See [`check_into`](super::check_into).
 #[derive(Clone, Debug)]
 #[must_use = "nothing is verified until it is given to check"]
 #[allow(clippy::struct_excessive_bools, reason = "one for each switch")]
@@ -34,10 +30,6 @@ pub struct Options {
 
 impl Options {
     /// Verifies the working directory against its manifests, on all processors, and reports everything.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`](super::check_into).
     pub fn new() -> Self {
         Self {
             directories: Vec::new(),
@@ -57,20 +49,12 @@ impl Options {
     }
 
     /// Adds a tree. The first one replaces the working directory.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`](super::check_into).
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directories.push(directory.into());
         self
     }
 
     /// Verifies every tree against this list. `-` is standard input.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`](super::check_into).
     pub fn hash_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.hash_file = Some(file.into());
         self
@@ -80,26 +64,6 @@ impl Options {
     /// improperly formatted then. By default the number of digits and the name of the list
     /// [imply](ChecksumAlgorithm::from_list) the algorithm. Without a list, records of other algorithms
     /// are skipped.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check_into};
-    /// use zcopy_cli::digest::{Algorithm, Stream};
-    ///
-    /// let tree = tempfile::tempdir()?;
-    /// std::fs::write(tree.path().join("empty"), "")?;
-    /// let digest = Stream::new(Algorithm::Blake3).finish();
-    /// std::fs::write(tree.path().join("sums"), format!("{digest}  empty\n"))?;
-    ///
-    /// let options = Options::new().directory(tree.path()).hash_file(tree.path().join("sums"));
-    /// let mut says = Vec::new();
-    /// let outcome = check_into(&options, &mut says, &mut std::io::sink())?;
-    /// assert_eq!((outcome, &says[..]), (Outcome::Failed, &b"empty: FAILED\n"[..]));
-    /// let outcome = check_into(&options.hash(Algorithm::Blake3), &mut says, &mut std::io::sink())?;
-    /// assert_eq!(outcome, Outcome::Verified);
-    /// # Ok::<(), anyhow::Error>(())
-    /// ```
     pub fn hash(mut self, algorithm: impl Into<ChecksumAlgorithm>) -> Self {
         self.hash = Some(algorithm.into());
         self
@@ -107,36 +71,12 @@ impl Options {
 
     /// Whether a path with backslashes, in a line without escapes, is tried with slashes in their
     /// place if it does not exist as it stands. Lists from Windows have such paths. Default: yes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check_into};
-    ///
-    /// let tree = tempfile::tempdir()?;
-    /// std::fs::create_dir(tree.path().join("dir"))?;
-    /// std::fs::write(tree.path().join("dir/empty"), "")?;
-    /// let line = "d41d8cd98f00b204e9800998ecf8427e  dir\\empty\n";
-    /// std::fs::write(tree.path().join("md5sums"), line)?;
-    ///
-    /// let options = Options::new().directory(tree.path()).hash_file(tree.path().join("md5sums"));
-    /// let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    /// let outcome = check_into(&options, &mut stdout, &mut stderr)?;
-    /// assert_eq!(outcome, Outcome::Verified);
-    /// let outcome = check_into(&options.convert_paths(false), &mut stdout, &mut stderr)?;
-    /// assert_eq!(outcome, Outcome::Failed);
-    /// # Ok::<(), anyhow::Error>(())
-    /// ```
     pub fn convert_paths(mut self, convert_paths: bool) -> Self {
         self.converts_paths = convert_paths;
         self
     }
 
     /// Does not report files that have their digests, like `sha256sum --quiet`.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`](super::check_into).
     pub fn silent(mut self, silent: bool) -> Self {
         self.filter = if silent {
             ReportFilter::Failures
@@ -147,10 +87,6 @@ impl Options {
     }
 
     /// Adds to the line of each file the algorithm, the number of bytes and the rate. Default: no.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`](super::check_into).
     pub fn verbose(mut self, verbose: bool) -> Self {
         self.format = if verbose {
             ReportFormat::Verbose
@@ -163,24 +99,6 @@ impl Options {
     /// Writes JSON objects to standard output, one a line, instead of text: an event `file` for
     /// each file, `error` for each tree or list that could not be read, and `summary` at the end.
     /// This overrides [`verbose`](Self::verbose).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::dircopy::manifest::check::{Options, check_into};
-    ///
-    /// let tree = tempfile::tempdir()?;
-    /// std::fs::write(tree.path().join("sums"), "d41d8cd98f00b204e9800998ecf8427e  a\n")?;
-    ///
-    /// let options = Options::new().directory(tree.path()).hash_file(tree.path().join("sums"));
-    /// let mut stdout = Vec::new();
-    /// let _ = check_into(&options.json(true), &mut stdout, &mut std::io::sink())?;
-    /// let stdout = String::from_utf8(stdout)?;
-    /// let lines: Vec<&str> = stdout.lines().collect();
-    /// assert!(lines[0].starts_with(r#"{"event":"file","#) && lines[0].contains(r#""missing""#));
-    /// assert!(lines[1].starts_with(r#"{"event":"summary","state":"failed","#));
-    /// # Ok::<(), anyhow::Error>(())
-    /// ```
     pub fn json(mut self, json: bool) -> Self {
         self.format = if json {
             ReportFormat::Json
@@ -191,10 +109,6 @@ impl Options {
     }
 
     /// Whether the warnings and the [total](Self::total) are written at the end. Default: yes.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`](super::check_into).
     pub fn summary(mut self, summary: bool) -> Self {
         self.has_summary = summary;
         self
@@ -202,34 +116,12 @@ impl Options {
 
     /// Whether standard error gets a total at the end: files, bytes, time, rate and results.
     /// Default: no.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::dircopy::manifest::check::{Options, check_into};
-    ///
-    /// let tree = tempfile::tempdir()?;
-    /// std::fs::write(tree.path().join("a"), "")?;
-    /// std::fs::write(tree.path().join("sums"), "d41d8cd98f00b204e9800998ecf8427e  a\n")?;
-    ///
-    /// let options = Options::new().directory(tree.path()).hash_file(tree.path().join("sums"));
-    /// let mut stderr = Vec::new();
-    /// let _ = check_into(&options.total(true), &mut std::io::sink(), &mut stderr)?;
-    /// let stderr = String::from_utf8(stderr)?;
-    /// assert!(stderr.contains(": 1 file, 0 bytes in "));
-    /// assert!(stderr.ends_with(": 1 matching, 0 differing, 0 missing, 0 unreadable\n"));
-    /// # Ok::<(), anyhow::Error>(())
-    /// ```
     pub fn total(mut self, total: bool) -> Self {
         self.has_total = total;
         self
     }
 
     /// How many bytes each thread reads at once. Default: depends on the file.
-    ///
-    /// # Examples
-    ///
-    /// See [`queue_size`](Self::queue_size).
     pub fn block_size(mut self, block_size: NonZeroUsize) -> Self {
         self.block_size = Some(block_size);
         self
@@ -237,25 +129,6 @@ impl Options {
 
     /// Hashes each file of 256 KiB and more in a thread beside the one that reads it. This many
     /// blocks may wait between the two. By default the thread that reads a file hashes it too.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::num::NonZeroUsize;
-    /// use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check_into};
-    ///
-    /// let tree = tempfile::tempdir()?;
-    /// std::fs::write(tree.path().join("zeros"), vec![0; 1 << 20])?;
-    /// let line = "b6d81b360a5672d80c27430f39153e2c  zeros\n";
-    /// std::fs::write(tree.path().join("sums"), line)?;
-    ///
-    /// let options = Options::new().directory(tree.path()).hash_file(tree.path().join("sums"));
-    /// let options = options.queue_size(NonZeroUsize::new(4).unwrap());
-    /// let options = options.block_size(NonZeroUsize::new(64 << 10).unwrap());
-    /// let outcome = check_into(&options, &mut std::io::sink(), &mut std::io::sink())?;
-    /// assert_eq!(outcome, Outcome::Verified);
-    /// # Ok::<(), anyhow::Error>(())
-    /// ```
     pub fn queue_size(mut self, queue_size: NonZeroUsize) -> Self {
         self.queue_size = Some(queue_size);
         self
@@ -263,38 +136,12 @@ impl Options {
 
     /// Whether files that no manifest lists are failures, and, with a [list](Self::hash_file),
     /// improperly formatted lines. Default: no.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use zcopy_cli::digest::{Algorithm, Stream};
-    /// use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check_into};
-    ///
-    /// let tree = tempfile::tempdir()?;
-    /// let digest = Stream::new(Algorithm::Sha256).finish();
-    /// let line = format!("{digest}  listed\n");
-    /// std::fs::write(tree.path().join("shasum.2026-11-21.18.14.38.txt"), line)?;
-    /// for file in ["listed", "other"] {
-    ///     std::fs::write(tree.path().join(file), "")?;
-    /// }
-    ///
-    /// let options = Options::new().directory(tree.path());
-    /// let mut stdout = Vec::new();
-    /// let outcome = check_into(&options.strict(true), &mut stdout, &mut std::io::sink())?;
-    /// assert_eq!(outcome, Outcome::Failed);
-    /// assert_eq!(stdout, b"listed: OK\nother: FAILED not listed\n");
-    /// # Ok::<(), anyhow::Error>(())
-    /// ```
     pub fn strict(mut self, strict: bool) -> Self {
         self.is_strict = strict;
         self
     }
 
     /// How many threads read. Default: the number of processors.
-    ///
-    /// # Examples
-    ///
-    /// See [`check_into`](super::check_into).
     pub fn threads(mut self, n_threads: NonZeroUsize) -> Self {
         self.n_threads = n_threads.get();
         self

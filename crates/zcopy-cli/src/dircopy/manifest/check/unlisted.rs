@@ -10,13 +10,14 @@ use std::sync::Arc;
 use rustix::fs::FileType;
 
 use crate::dircopy::damage_map::{EmptyFile, MapText, mapped_name};
+use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::journal::is_journal;
 use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::manifest::read::merge::{Records, Sorted};
 use crate::dircopy::manifest::read::spool::{Piece, PieceReader, Sorter, Spool};
-use crate::dircopy::manifest::record::{Announced, FileDigest};
+use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::walk::scan::{Failure, Found, Next, ScanOptions, scan};
 use crate::dircopy::walk::spelling::key;
 use crate::dircopy::walk::spelling::listed_paths::ListedPaths;

@@ -13,11 +13,11 @@ use zcopy::{Ended, Sparse, Transfer};
 use super::Shared;
 use super::hash_thread::HashThread;
 use super::report::{AlgorithmSource, FileResult, Hashed, Verdict};
+use crate::dircopy::hash::FileDigest;
 use crate::dircopy::hash::reader::{read_error, stop_if_interrupted};
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 use crate::dircopy::manifest::line::{self, ChecksumLine, ParseLineError};
 use crate::dircopy::manifest::open_beneath::{self, Found};
-use crate::dircopy::manifest::record::FileDigest;
 
 /// Shorter files are hashed by the thread that reads them: 256 KiB take less time than to wake
 /// another thread.

@@ -1,7 +1,8 @@
 //! An entry of a journal.
 
 use crate::digest::{Algorithm, Digest};
-use crate::dircopy::manifest::record::{Announced, Change, FileDigest};
+use crate::dircopy::hash::FileDigest;
+use crate::dircopy::manifest::record::{Announced, Change};
 
 /// A change of the copy of a file, made or announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

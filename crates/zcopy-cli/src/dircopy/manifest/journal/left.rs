@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::entry::JournalEntry;
 use super::{CHECK_DIGITS, MAGIC, parse_entry, sha256_of};
 use crate::digest::Digest;
+use crate::dircopy::file_ranges::{FileRange, FileRanges};
 use crate::dircopy::manifest::header::{Header, HeaderParser, ParseHeaderError};
-use crate::dircopy::manifest::read::contents::{Contents, FileRange, open_regular, peek};
+use crate::dircopy::manifest::read::contents::{open_regular, peek};
 use crate::dircopy::manifest::read::damage::Damage;
 use crate::dircopy::manifest::read::lines::LONGEST;
 use crate::dircopy::write::atomic_file::temp_name;
@@ -47,7 +48,7 @@ impl LeftJournal {
             start: 0,
             end: size,
         };
-        let mut source = BufReader::new(Contents::new(vec![range]).reader());
+        let mut source = BufReader::new(FileRanges::new(vec![range]).reader());
         let mut comments = Vec::new();
         let mut parser = HeaderParser::default();
         for n in 0.. {

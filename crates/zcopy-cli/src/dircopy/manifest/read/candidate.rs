@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::contents::{Contents, FileRange, open_regular};
+use super::contents::open_regular;
 use super::damage::Damage;
 use super::lines::{LONGEST, Lines};
 use crate::digest::{Algorithm, Digest, Stream};
+use crate::dircopy::file_ranges::{FileRange, FileRanges};
 use crate::dircopy::manifest::header::{End, Header, Included, ParseHeaderError};
 use crate::dircopy::manifest::name::Name;
 use crate::dircopy::manifest::record::{self, Origin};
@@ -39,7 +40,7 @@ pub(crate) enum Order {
 
 /// The parts of a manifest that has been opened.
 struct Parts {
-    contents: Contents,
+    contents: FileRanges,
     end: Option<End>,
     /// Whether the last line has its newline.
     is_ended: bool,
@@ -104,7 +105,7 @@ impl Candidate {
     /// # Errors
     ///
     /// The manifest cannot be opened or read.
-    pub(crate) fn contents(&self, root: BorrowedFd<'_>) -> io::Result<Contents> {
+    pub(crate) fn contents(&self, root: BorrowedFd<'_>) -> io::Result<FileRanges> {
         Ok(self.parts(root)?.contents)
     }
 
@@ -130,7 +131,7 @@ impl Candidate {
             let info_end = end.map_or(info_size, |_| info_size - last.len() as u64);
             let ranges = vec![range(&info, info_end), range(&file, size)];
             return Ok(Parts {
-                contents: Contents::new(ranges),
+                contents: FileRanges::new(ranges),
                 end,
                 is_ended,
                 size,
@@ -139,7 +140,7 @@ impl Candidate {
         let end = End::parse(&last).filter(|_| is_ended);
         let lines_end = end.map_or(size, |_| size - last.len() as u64);
         Ok(Parts {
-            contents: Contents::new(vec![range(&file, lines_end)]),
+            contents: FileRanges::new(vec![range(&file, lines_end)]),
             end,
             is_ended,
             size,

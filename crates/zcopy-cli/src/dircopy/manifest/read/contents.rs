@@ -1,10 +1,8 @@
 //! The bytes of a manifest, which may be in two files.
 
 use std::fs::File;
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead};
 use std::os::fd::BorrowedFd;
-use std::os::unix::fs::FileExt as _;
-use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -13,66 +11,6 @@ use rustix::path::Arg;
 use crate::dircopy::stat::size;
 use crate::dircopy::stat::{file_type, is_regular};
 use crate::exit;
-
-/// Ranges of files, one after another.
-///
-/// Several readers can read them at the same time: none of them uses a file's own offset.
-#[derive(Clone, Debug)]
-pub(crate) struct Contents {
-    ranges: Vec<FileRange>,
-}
-
-/// Bytes of a file.
-#[derive(Clone, Debug)]
-pub(crate) struct FileRange {
-    pub(crate) file: Arc<File>,
-    pub(crate) start: u64,
-    /// The first byte behind the range.
-    pub(crate) end: u64,
-}
-
-impl Contents {
-    pub(crate) fn new(ranges: Vec<FileRange>) -> Self {
-        Self { ranges }
-    }
-
-    /// Reads everything from the beginning.
-    pub(crate) fn reader(&self) -> Reader {
-        Reader {
-            ranges: self.ranges.clone(),
-            at: 0,
-        }
-    }
-}
-
-/// Reads [`Contents`]. A file that has become shorter meanwhile is an error.
-#[derive(Debug)]
-pub(crate) struct Reader {
-    ranges: Vec<FileRange>,
-    /// The index of the range that is being read. Reading moves its start.
-    at: usize,
-}
-
-impl Read for Reader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while let Some(range) = self.ranges.get_mut(self.at) {
-            let left = range.end.saturating_sub(range.start);
-            if left == 0 {
-                self.at += 1;
-                continue;
-            }
-            let length = usize::try_from(left).unwrap_or(usize::MAX);
-            let length = length.min(buffer.len());
-            let n = range.file.read_at(&mut buffer[..length], range.start)?;
-            if n == 0 && length > 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            range.start += n as u64;
-            return Ok(n);
-        }
-        Ok(0)
-    }
-}
 
 fn is_symlink(directory: BorrowedFd<'_>, name: impl Arg) -> bool {
     let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);

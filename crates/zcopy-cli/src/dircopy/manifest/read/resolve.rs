@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::hash_file::hash_file;
 use crate::dircopy::manifest::open_beneath::{self, Found};
-use crate::dircopy::manifest::record::{Announced, FileDigest, Record};
+use crate::dircopy::manifest::record::{Announced, Record};
 use crate::dircopy::walk::spelling::paths::PathSpellings;
 
 impl Record {

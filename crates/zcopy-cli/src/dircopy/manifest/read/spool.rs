@@ -8,7 +8,8 @@ use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::sync::Arc;
 
-use super::contents::{Contents, FileRange, Reader, peek};
+use super::contents::peek;
+use crate::dircopy::file_ranges::{FileRange, FileRanges, RangesReader};
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::record::Change;
 use crate::dircopy::write::temporary_file::{temporary_file, unwritten};
@@ -152,7 +153,7 @@ impl<S: BorrowMut<Spool>> Sorter<S> {
 /// Reads a piece.
 #[derive(Debug)]
 pub(crate) struct PieceReader {
-    source: BufReader<Reader>,
+    source: BufReader<RangesReader>,
     /// The first entry of the next path.
     ahead: Option<(Vec<u8>, JournalEntry)>,
 }
@@ -160,7 +161,7 @@ pub(crate) struct PieceReader {
 impl PieceReader {
     pub(crate) fn new(file: &Arc<File>, Piece { start, end }: Piece) -> Self {
         let file = Arc::clone(file);
-        let contents = Contents::new(vec![FileRange { file, start, end }]);
+        let contents = FileRanges::new(vec![FileRange { file, start, end }]);
         Self {
             source: BufReader::with_capacity(READ_AHEAD, contents.reader()),
             ahead: None,

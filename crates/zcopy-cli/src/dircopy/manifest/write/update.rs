@@ -14,13 +14,14 @@ use rustix::fs::Mode;
 
 use super::writer::{Finished, Writer};
 use crate::digest::Algorithm;
+use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::hash_file::hash_file;
 use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::open_beneath::{self, Found};
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::manifest::read::merge::Records;
 use crate::dircopy::manifest::read::resolve::{Presence, presence};
-use crate::dircopy::manifest::record::{FileDigest, Record};
+use crate::dircopy::manifest::record::Record;
 use crate::dircopy::walk::spelling::paths::PathSpellings;
 use crate::exit;
 use crate::quote::quoted;

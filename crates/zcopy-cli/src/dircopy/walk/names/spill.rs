@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::run::Run;
-use crate::dircopy::manifest::read::contents::{Contents, FileRange, Reader};
+use crate::dircopy::file_ranges::{FileRange, FileRanges, RangesReader};
 use crate::dircopy::write::temporary_file::temporary_file;
 
 /// How many bytes the reader of a run reads ahead. There may be hundreds of readers.
@@ -88,7 +88,7 @@ impl Spill {
             let _ = file.set_len(start);
         })?;
         self.end = end;
-        let contents = Contents::new(vec![FileRange { file, start, end }]);
+        let contents = FileRanges::new(vec![FileRange { file, start, end }]);
         Ok(StoredRun {
             source: BufReader::with_capacity(READ_AHEAD, contents.reader()),
         })
@@ -110,7 +110,7 @@ fn write(run: &Run, mut file: &File, start: u64) -> io::Result<u64> {
 /// A run in the temporary file.
 #[derive(Debug)]
 pub(super) struct StoredRun {
-    source: BufReader<Reader>,
+    source: BufReader<RangesReader>,
 }
 
 impl StoredRun {

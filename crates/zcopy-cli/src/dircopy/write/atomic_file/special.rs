@@ -15,16 +15,16 @@ use crate::dircopy::write::metadata::{self, Named, Preserve, Replaces};
 /// The result of placing a symbolic link or special file.
 #[derive(Debug)]
 #[must_use = "an attribute may not have been kept"]
-pub struct Placed {
+pub(crate) struct Placed {
     /// Whether it has all its attributes.
-    pub attributes: Result<(), metadata::Error>,
+    pub(crate) attributes: Result<(), metadata::Error>,
     /// The guarantee that its name was free, if it must not replace a file.
-    pub exclusivity: Exclusivity,
+    pub(crate) exclusivity: Exclusivity,
 }
 
 /// An entry of the source that is neither a regular file nor a directory: a symbolic link, a FIFO, a socket, a device.
 #[derive(Debug)]
-pub struct SpecialFile<'a> {
+pub(crate) struct SpecialFile<'a> {
     named: Named<'a>,
     stat: &'a Stat,
     /// The target of a symbolic link. Empty for all others.
@@ -48,7 +48,7 @@ impl<'a> SpecialFile<'a> {
     /// # Errors
     ///
     /// Those of `readlinkat(2)`.
-    pub fn read(named: Named<'a>, stat: &'a Stat) -> io::Result<Self> {
+    pub(crate) fn read(named: Named<'a>, stat: &'a Stat) -> io::Result<Self> {
         let target = match file_type(stat) {
             FileType::Symlink => rustix::fs::readlinkat(named.directory, named.name, Vec::new())?,
             _ => CString::default(),
@@ -65,7 +65,7 @@ impl<'a> SpecialFile<'a> {
 
     /// Sets the attributes to preserve. `replaced_mode` is the mode of the file that the copy replaces, if it has the same type.
     #[must_use]
-    pub fn preserve(mut self, preserve: Preserve, replaced_mode: Option<Mode>) -> Self {
+    pub(crate) fn preserve(mut self, preserve: Preserve, replaced_mode: Option<Mode>) -> Self {
         self.preserve = preserve;
         self.replaced_mode = replaced_mode;
         self
@@ -80,7 +80,7 @@ impl<'a> SpecialFile<'a> {
 
     /// Preserves no attributes.
     #[must_use]
-    pub fn without_attributes(mut self) -> Self {
+    pub(crate) fn without_attributes(mut self) -> Self {
         self.keeps = Keeps::None;
         self
     }
@@ -93,7 +93,7 @@ impl<'a> SpecialFile<'a> {
 /// # Errors
 ///
 /// Those of [`AtomicFile::commit`](super::AtomicFile::commit), `symlinkat(2)` and `mknodat(2)`: `EPERM` for a device, if the user is not root.
-pub fn place_other(
+pub(crate) fn place_other(
     source: &SpecialFile<'_>,
     destination: Named<'_>,
     replace: Replace,
@@ -168,7 +168,7 @@ pub(crate) fn follows_links(directory: BorrowedFd<'_>) -> bool {
 ///
 /// Those of [`AtomicFile::commit`](super::AtomicFile::commit) and `linkat(2)`: `EMLINK`, if the file has the most links possible; `EXDEV` or
 /// `EPERM`, if the file system has no hard links.
-pub fn place_link(
+pub(crate) fn place_link(
     existing: Named<'_>,
     destination: Named<'_>,
     replace: Replace,
@@ -190,16 +190,16 @@ pub fn place_link(
 
 /// A file that gets another name.
 #[derive(Clone, Copy, Debug)]
-pub struct LinkSource<'a> {
+pub(crate) struct LinkSource<'a> {
     /// One of its names.
-    pub named: Named<'a>,
+    pub(crate) named: Named<'a>,
     /// The identity that the new name must have too.
-    pub identity: Identity,
+    pub(crate) identity: Identity,
 }
 
 /// The result of a hard link.
 #[derive(Debug)]
-pub enum Linked {
+pub(crate) enum Linked {
     /// The file has the name.
     Made,
     /// The file cannot have another name, because of this error. Nothing has changed.
@@ -214,7 +214,7 @@ impl Linked {
     /// # Errors
     ///
     /// All other errors.
-    pub fn from_result(result: io::Result<()>) -> io::Result<Self> {
+    pub(crate) fn from_result(result: io::Result<()>) -> io::Result<Self> {
         match result {
             Ok(()) => Ok(Self::Made),
             Err(error) if Errno::from_io_error(&error).is_some_and(temp_name::lacks_links) => {
@@ -238,7 +238,7 @@ impl Linked {
 ///
 /// sshfs and other drivers that identify files by path give each name of a file an inode number of its own, and a link count of 1.
 /// Such names cannot be told from names of different files.
-pub fn place_proven_link(
+pub(crate) fn place_proven_link(
     existing: LinkSource<'_>,
     destination: Named<'_>,
     replace: Replace,

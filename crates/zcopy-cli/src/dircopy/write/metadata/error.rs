@@ -14,7 +14,7 @@ use crate::dircopy::write::limitation::Limitation;
 /// The first attribute that could not be kept, and the number of the others.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot keep {attribute}{}", and_more(*.n_more))]
-pub struct Error {
+pub(crate) struct Error {
     attribute: Attribute,
     n_more: usize,
     #[source]

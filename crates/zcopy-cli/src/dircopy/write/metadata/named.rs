@@ -8,11 +8,11 @@ use rustix::io::Errno;
 
 /// A file that is reached by a name in an open directory.
 #[derive(Clone, Copy, Debug)]
-pub struct Named<'a> {
+pub(crate) struct Named<'a> {
     /// The directory.
-    pub directory: BorrowedFd<'a>,
+    pub(crate) directory: BorrowedFd<'a>,
     /// The name in the directory.
-    pub name: &'a CStr,
+    pub(crate) name: &'a CStr,
 }
 
 /// Opens a file with `O_PATH`, and returns a path through `/proc` that leads to it while it is open.

@@ -8,21 +8,21 @@ use super::xattrs::{Space, Target, default_mode, mode_without_list};
 
 /// Which attributes a copy takes from its original, as `--preserve` of `cp(1)` lists them. Times are always among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Preserve {
+pub(crate) struct Preserve {
     /// User and group. Otherwise the kernel chooses: the user of the process, and its group or, if the directory has the
     /// set-group-ID bit, the directory's group.
-    pub owner: bool,
+    pub(crate) owner: bool,
     /// Permissions.
-    pub permissions: Permissions,
+    pub(crate) permissions: Permissions,
     /// Extended attributes other than access lists. Otherwise they are neither copied nor removed.
-    pub xattrs: bool,
+    pub(crate) xattrs: bool,
     /// Access lists, if permissions are preserved too, which they include. Otherwise they are neither copied nor removed.
-    pub acls: bool,
+    pub(crate) acls: bool,
 }
 
 /// The permissions that a copy gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Permissions {
+pub(crate) enum Permissions {
     /// The original's.
     Original,
     /// The permissions that `open(2)` or `mkdir(2)` gives a new file or directory. Existing ones keep their own.
@@ -34,7 +34,7 @@ pub enum Permissions {
 
 /// The file or directory that a copy replaces.
 #[derive(Clone, Copy, Debug)]
-pub enum Replaces<'a> {
+pub(crate) enum Replaces<'a> {
     /// Nothing: the copy is new in a directory.
     Nothing {
         /// That directory, or the copy itself if it is a directory, since it has inherited the default access list.
@@ -46,7 +46,7 @@ pub enum Replaces<'a> {
 
 impl Preserve {
     /// Everything.
-    pub const ALL: Self = Self {
+    pub(crate) const ALL: Self = Self {
         owner: true,
         permissions: Permissions::Original,
         xattrs: true,

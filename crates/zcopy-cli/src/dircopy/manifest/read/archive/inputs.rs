@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use crate::dircopy::file_ranges::FileRanges;
+use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::journal::Entries;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
-use crate::dircopy::manifest::read::contents::Contents;
 use crate::dircopy::manifest::read::lines::Lines;
 use crate::dircopy::manifest::read::merge::{Records, Sorted};
 use crate::dircopy::manifest::read::spool::{Piece, PieceReader, Spool};
-use crate::dircopy::manifest::record::{self, FileDigest, LineReader, Listed, Origin};
+use crate::dircopy::manifest::record::{self, LineReader, Listed, Origin};
 
 /// Lines and entries that are sorted by their paths. The newest come first.
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(super) struct Inputs {
 #[derive(Debug)]
 enum Input {
     /// The lines of a manifest, which are sorted.
-    Lines(Contents, Origin),
+    Lines(FileRanges, Origin),
     Piece(Piece),
 }
 
@@ -66,7 +67,7 @@ impl InputsBuilder {
     }
 
     /// Adds the lines of a manifest, which are sorted and have been verified.
-    pub(super) fn add_sorted_lines(&mut self, contents: Contents, origin: Origin) {
+    pub(super) fn add_sorted_lines(&mut self, contents: FileRanges, origin: Origin) {
         self.inputs.push(Input::Lines(contents, origin));
     }
 
@@ -78,7 +79,7 @@ impl InputsBuilder {
     /// The manifest cannot be read; the temporary file cannot be written.
     pub(super) fn add_lines(
         &mut self,
-        contents: &Contents,
+        contents: &FileRanges,
         origin: Origin,
         entry: impl Fn(&[u8], FileDigest) -> Option<JournalEntry>,
     ) -> io::Result<()> {

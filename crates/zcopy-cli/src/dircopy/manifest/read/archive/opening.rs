@@ -7,11 +7,11 @@ use std::os::fd::BorrowedFd;
 
 use super::inputs::InputsBuilder;
 use super::{Archive, DamagedFile, Verify, file_names};
+use crate::dircopy::file_ranges::FileRanges;
 use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::journal::LeftJournal;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::read::candidate::{Candidate, Order};
-use crate::dircopy::manifest::read::contents::Contents;
 use crate::dircopy::manifest::read::copied::separate_copied;
 use crate::dircopy::manifest::read::damage::Damage;
 use crate::dircopy::manifest::read::root_names::{journals_in, names_in};
@@ -245,7 +245,7 @@ impl Opening<'_> {
     }
 
     /// Opens a manifest, which is damaged if that fails.
-    fn contents_of(&mut self, candidate: &Candidate) -> Option<Contents> {
+    fn contents_of(&mut self, candidate: &Candidate) -> Option<FileRanges> {
         match candidate.contents(self.root) {
             Ok(contents) => Some(contents),
             Err(error) => {

@@ -4,14 +4,14 @@ use std::cmp::Ordering;
 
 use rustix::fs::Stat;
 
-use crate::dircopy::mtime::LAST_OF_32_BITS;
-use crate::dircopy::stat::is_regular;
+use super::mtime::LAST_OF_32_BITS;
+use super::stat::is_regular;
 
-pub use crate::dircopy::mtime::Time;
+pub(crate) use super::mtime::Time;
 
 /// How a run treats files that the destination has already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
+pub(crate) enum Policy {
     /// Replaces a file that differs in size from its original or is older.
     #[default]
     Default,
@@ -25,7 +25,7 @@ pub enum Policy {
 
 /// The decision about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub(crate) enum Decision {
     /// Copy it, and replace the existing file.
     Copy,
     /// Leave the existing file as it is.
@@ -38,7 +38,7 @@ pub enum Decision {
 
 /// How a file system rounds a time that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub(crate) enum Kept {
     /// It stores this time.
     As(Time),
     /// This could not be found out.
@@ -52,7 +52,7 @@ pub enum Kept {
 /// round. If the copy is older by less than that, `kept` asks how the file system rounds the source's
 /// time. If `kept` does not know, the contents decide.
 #[must_use]
-pub fn decide(
+pub(crate) fn decide(
     policy: Policy,
     source: &Stat,
     destination: &Stat,
@@ -78,7 +78,7 @@ pub fn decide(
 /// Whether an existing file stays, instead of becoming a link for an additional name of `source`: the
 /// policy never replaces it, or it is newer than the source and has the same size.
 #[must_use]
-pub fn keeps_existing_name(policy: Policy, source: &Stat, existing: &Stat) -> bool {
+pub(crate) fn keeps_existing_name(policy: Policy, source: &Stat, existing: &Stat) -> bool {
     let is_newer = Time::modified(existing) > Time::modified(source);
     // Rounding cannot make a copy newer.
     let decide = || decide(policy, source, existing, |_| Kept::Unknown);
@@ -89,7 +89,7 @@ pub fn keeps_existing_name(policy: Policy, source: &Stat, existing: &Stat) -> bo
 /// the copy: an archive that was moved to another file system keeps the rounded times. A symbolic
 /// link or a special file is no version.
 #[must_use]
-pub fn is_newer_version(source: &Stat, existing: &Stat) -> bool {
+pub(crate) fn is_newer_version(source: &Stat, existing: &Stat) -> bool {
     let is_file = is_regular(existing);
     let existing = Time::modified(existing);
     is_file && Time::modified(source).floor(existing.coarsest_granularity()) > existing
