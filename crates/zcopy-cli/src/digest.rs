@@ -1,9 +1,9 @@
 //! SHA-256 and BLAKE3 digests of one stream, and of several streams at the same time.
 //!
 //! SHA-256 hashes the blocks of a stream one after another. Without instructions for SHA-256, this
-//! leaves most of the processor's arithmetic units idle. Several streams keep them busy: each stream
-//! takes one lane of the vector registers. BLAKE3 fills the lanes with a single stream, which its
-//! crate does.
+//! leaves most of the processor's arithmetic units idle. Several streams keep them busy: each
+//! stream takes one lane of the vector registers. BLAKE3 fills the lanes with a single stream,
+//! which its crate does.
 //!
 //! - [`stream`]: hashes one stream.
 //! - [`batch`]: hashes several slices.

@@ -1,8 +1,8 @@
 //! `zc-dircopy`: copies a tree, file by file, and records the digests of all files.
 //!
-//! Every file is opened by its name in an open directory, never by a path. So nothing outside of the
-//! two trees is read or written, even if another process renames or replaces directories during the
-//! run. Names are bytes.
+//! Every file is opened by its name in an open directory, never by a path. So nothing outside of
+//! the two trees is read or written, even if another process renames or replaces directories during
+//! the run. Names are bytes.
 //!
 //! One thread at a time walks the source. `--jobs` threads copy files, and others hash them. The
 //! ledger takes the results in the order of the tree. So the manifest is sorted, and a hard link is

@@ -20,8 +20,8 @@ pub(super) enum Kind {
 }
 
 impl Backend {
-    /// The fastest backend: sequential if the processor has instructions for SHA-256, and otherwise the
-    /// widest vector registers.
+    /// The fastest backend: sequential if the processor has instructions for SHA-256, and otherwise
+    /// the widest vector registers.
     #[must_use]
     pub fn best() -> Self {
         if has_instructions() {

@@ -12,8 +12,8 @@ const BLOCK: usize = 64;
 
 /// Computes the digests of several streams, and hashes their blocks at the same time.
 ///
-/// [`push_together`](Self::push_together) takes bytes of several streams. It is fastest with the same
-/// number of bytes of each: a stream with fewer bytes leaves its lane idle for the rest. The
+/// [`push_together`](Self::push_together) takes bytes of several streams. It is fastest with the
+/// same number of bytes of each: a stream with fewer bytes leaves its lane idle for the rest. The
 /// [sequential](Backend::sequential) backend hashes one stream after another.
 #[derive(Debug)]
 pub struct MultiStream {
@@ -204,8 +204,8 @@ impl LaneStream {
         }
     }
 
-    /// The whole blocks of the waiting bytes and of `bytes`. Call [`settle`](Self::settle) after they have
-    /// been hashed.
+    /// The whole blocks of the waiting bytes and of `bytes`. Call [`settle`](Self::settle) after
+    /// they have been hashed.
     fn job<'a>(&'a mut self, bytes: Option<&'a [u8]>) -> Option<Job<'a, &'a mut State>> {
         let mut bytes = bytes.unwrap_or_default();
         let n_missing = self.waiting.len().next_multiple_of(BLOCK) - self.waiting.len();

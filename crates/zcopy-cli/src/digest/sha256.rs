@@ -71,8 +71,8 @@ pub(super) fn digest(state: &State) -> Digest {
     Digest::from_bytes(bytes)
 }
 
-/// The last blocks of a stream of `n_bytes`: `rest`, which is less than a block, and the padding. The
-/// second value is their number, one or two.
+/// The last blocks of a stream of `n_bytes`: `rest`, which is less than a block, and the padding.
+/// The second value is their number, one or two.
 pub(super) fn padded(rest: &[u8], n_bytes: u64) -> ([Block; 2], usize) {
     let mut blocks = [[0; 64]; 2];
     let bytes = blocks.as_flattened_mut();

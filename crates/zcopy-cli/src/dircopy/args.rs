@@ -78,9 +78,9 @@ pub struct Args {
     )]
     pub(crate) overwrite_policy: Policy,
 
-    /// Make digests with HASH, sha256 or blake3 [default: as the newest manifest in DST, or sha256];
-    /// with --check, verify lines without a tag with HASH, which may also be md5, sha1, sha512 or
-    /// xxh128 [default: by the list's name and the number of digits]
+    /// Make digests with HASH, sha256 or blake3 [default: as the newest manifest in DST, or
+    /// sha256]; with --check, verify lines without a tag with HASH, which may also be md5, sha1,
+    /// sha512 or xxh128 [default: by the list's name and the number of digits]
     #[arg(
         long,
         value_name = "HASH",
@@ -97,8 +97,8 @@ pub struct Args {
     #[arg(long)]
     pub(crate) no_hash_skipped: bool,
 
-    /// Record the file PATH (relative to DST, or absolute) as it is now, and drop its earlier record; may be
-    /// repeated; with --check before DIR is verified
+    /// Record the file PATH (relative to DST, or absolute) as it is now, and drop its earlier
+    /// record; may be repeated; with --check before DIR is verified
     #[arg(
         long,
         value_name = "PATH",
@@ -130,21 +130,24 @@ pub struct Args {
     #[arg(long)]
     pub(crate) durable: bool,
 
-    /// Leave the owner and the group of what is created as they are; the set-user-ID and set-group-ID
-    /// bits are not copied to files of another owner
+    /// Leave the owner and the group of what is created as they are; the set-user-ID and
+    /// set-group-ID bits are not copied to files of another owner
     #[arg(long)]
     pub(crate) no_owner: bool,
 
-    /// Give what is created the mode of any new file or directory, and leave the mode of what exists,
-    /// also of a file that is replaced; access lists, which hold permissions too, are not copied
+    /// Give what is created the mode of any new file or directory, and leave the mode of what
+    /// exists, also of a file that is replaced; access lists, which hold permissions too, are not
+    /// copied
     #[arg(long)]
     pub(crate) no_perms: bool,
 
-    /// Neither copy nor remove extended attributes, capabilities among them; access lists are still copied
+    /// Neither copy nor remove extended attributes, capabilities among them; access lists are still
+    /// copied
     #[arg(long)]
     pub(crate) no_xattrs: bool,
 
-    /// Neither copy nor remove access lists; what is created inherits the default list of its directory
+    /// Neither copy nor remove access lists; what is created inherits the default list of its
+    /// directory
     #[arg(long)]
     pub(crate) no_acls: bool,
 
@@ -180,13 +183,13 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = number("number of blocks"))]
     pub(crate) queue_size: Option<NonZeroUsize>,
 
-    /// Read and write SIZE bytes at once, at least 4K [default: 128K; with --check it depends on the
-    /// file]
+    /// Read and write SIZE bytes at once, at least 4K [default: 128K; with --check it depends on
+    /// the file]
     #[arg(long, value_name = "SIZE", value_parser = block_size())]
     pub(crate) block_size: Option<NonZeroUsize>,
 
-    /// Show no progress and no summary, except in JSON; with --check list
-    /// only the files that failed, and print the warnings, as sha256sum -c --quiet does
+    /// Show no progress and no summary, except in JSON; with --check list only the files that
+    /// failed, and print the warnings, as sha256sum -c --quiet does
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
@@ -214,7 +217,8 @@ pub struct Args {
     #[arg(long)]
     pub(crate) no_convert_paths: bool,
 
-    /// With --check, fail also for files that no manifest lists, and with --hash-file for improperly formatted lines
+    /// With --check, fail also for files that no manifest lists, and with --hash-file for
+    /// improperly formatted lines
     #[arg(long)]
     pub(crate) strict: bool,
 

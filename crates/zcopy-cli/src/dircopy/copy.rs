@@ -1,7 +1,8 @@
 //! Copies one entry of the tree, or leaves its copy.
 //!
-//! [`Copier::copy_alone`] shows all steps: [start](Copier::start) a copy, read it if it is a clone, hash it,
-//! announce it to the journal, publish it. `group` takes the same steps for several entries at a time.
+//! [`Copier::copy_alone`] shows all steps: [start](Copier::start) a copy, read it if it is a clone,
+//! hash it, announce it to the journal, publish it. `group` takes the same steps for several
+//! entries at a time.
 
 use rustix::fs::FileType;
 
@@ -76,8 +77,8 @@ impl EntryResult {
     }
 }
 
-/// The size in memory of the results of one directory, in bytes. `directory` is added if an additional
-/// name keeps the directory open.
+/// The size in memory of the results of one directory, in bytes. `directory` is added if an
+/// additional name keeps the directory open.
 pub(crate) fn weight(results: &[EntryResult], directory: usize) -> usize {
     let is_additional = |result: &EntryResult| matches!(result, EntryResult::Additional { .. });
     let kept = if results.iter().any(is_additional) {
@@ -128,8 +129,8 @@ pub(crate) struct Copier<'a> {
     /// Limits the threads that create short files.
     pub(crate) creators: &'a Semaphore,
     pub(crate) reader: Reader<'a>,
-    /// The number of entries that are started before the first of them is published, so that clones are
-    /// read from the disk together, and short files are hashed together.
+    /// The number of entries that are started before the first of them is published, so that clones
+    /// are read from the disk together, and short files are hashed together.
     pub(crate) group_size: usize,
     /// Finds names that the destination does not tell apart.
     pub(crate) names: &'a FoldedNames<'a>,

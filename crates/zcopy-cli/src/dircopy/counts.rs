@@ -17,8 +17,8 @@ pub(crate) struct Counts {
     pub(crate) cloned: Count,
     /// Additional names of regular files that became links.
     pub(crate) linked: Count,
-    /// Additional names of regular files that became copies of their own. `copied` and `cloned` count
-    /// them too.
+    /// Additional names of regular files that became copies of their own. `copied` and `cloned`
+    /// count them too.
     pub(crate) links_copied: Count,
     /// Copied, cloned and linked files that replaced a file of the destination.
     pub(crate) replaced: Count,

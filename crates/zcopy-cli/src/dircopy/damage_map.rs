@@ -1,7 +1,7 @@
 //! The map of a damaged file: the ranges that could not be read.
 //!
-//! A map is a file `NAME.damaged` beside the copy `NAME`, in the format of GNU ddrescue's mapfiles, so
-//! that `ddrescue -r3 SOURCE/NAME COPY/NAME COPY/NAME.damaged` tries the bad ranges three times:
+//! A map is a file `NAME.damaged` beside the copy `NAME`, in the format of GNU ddrescue's mapfiles,
+//! so that `ddrescue -r3 SOURCE/NAME COPY/NAME COPY/NAME.damaged` tries the bad ranges three times:
 //!
 //! ```text
 //! # Mapfile. Created by zc-dircopy 0.1.0

@@ -1,5 +1,5 @@
-//! Does what has to be done in the order of the tree: sets lines of the manifest, and links additional
-//! names to the copies of their files.
+//! Does what has to be done in the order of the tree: sets lines of the manifest, and links
+//! additional names to the copies of their files.
 
 use std::collections::HashMap;
 use std::io;

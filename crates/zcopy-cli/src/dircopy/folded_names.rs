@@ -1,14 +1,15 @@
 //! Finds names that a destination does not tell apart.
 //!
-//! FAT, exFAT, NTFS with `ignore_case`, HFS+ and ext4 with `casefold` take `README` and `readme` for
-//! one name; HFS+ also takes composed and decomposed letters for the same. Two files of a source
-//! would get one copy there, and the later one would replace the recorded copy of the earlier one.
+//! FAT, exFAT, NTFS with `ignore_case`, HFS+ and ext4 with `casefold` take `README` and `readme`
+//! for one name; HFS+ also takes composed and decomposed letters for the same. Two files of a
+//! source would get one copy there, and the later one would replace the recorded copy of the
+//! earlier one.
 //!
 //! The walk lists every directory of the destination anyway. If `fstatat(2)` finds a name that was
 //! not listed, it has found another spelling, or a file that was made since. If a name was listed
 //! but is not recorded, another spelling of it may be recorded: the records are read only if
-//! `fstatat(2)` finds another spelling. Other file systems pay nothing for recorded files, and a few
-//! calls for each other file.
+//! `fstatat(2)` finds another spelling. Other file systems pay nothing for recorded files, and a
+//! few calls for each other file.
 //!
 //! - `index`: the recorded paths, by hash.
 //! - `owner`: the name that a file belongs to (pure).
@@ -260,7 +261,8 @@ fn spellings(
     name: &CStr,
     colliding: &[CString],
 ) -> Result<Spellings, Errno> {
-    // Other threads may create the rivals in the meantime. Without rivals the kept list is still true.
+    // Other threads may create the rivals in the meantime. Without rivals the kept list is still
+    // true.
     if colliding.is_empty() {
         let kept = directory.foldable_names(opened)?.spellings(name);
         if !kept.names.is_empty() {

@@ -39,22 +39,25 @@ impl Granularity {
         Self::Nanoseconds(1),
     ];
 
-    /// The granularity of a file system that kept `set` as `found`. `None` if it did not round down.
+    /// The granularity of a file system that kept `set` as `found`. `None` if it did not round
+    /// down.
     pub(crate) fn found(set: Time, found: Time) -> Option<Self> {
-        // If `set` is a multiple of several granularities, all of them fit. The finest one is the safe answer.
+        // If `set` is a multiple of several granularities, all of them fit. The finest one is the
+        // safe answer.
         let mut from_the_finest = Self::ALL.into_iter().rev();
         from_the_finest.find(|granularity| set.floor(*granularity) == found)
     }
 }
 
 impl Time {
-    /// Whether the time is too late for file systems with 32-bit seconds. Some with more bits cannot keep it either.
+    /// Whether the time is too late for file systems with 32-bit seconds. Some with more bits
+    /// cannot keep it either.
     pub(crate) fn is_beyond_32_bits(self) -> bool {
         self.seconds > LAST_OF_32_BITS
     }
 
-    /// Whether this may be the last time of a file system, kept in place of `later`. A file system whose
-    /// 32-bit seconds overflow keeps another time for each second.
+    /// Whether this may be the last time of a file system, kept in place of `later`. A file system
+    /// whose 32-bit seconds overflow keeps another time for each second.
     pub(crate) fn is_end_for(self, later: Self) -> bool {
         let difference = later.seconds - self.seconds;
         difference > 2 && difference % (1 << 32) != 0

@@ -47,10 +47,10 @@ pub(crate) enum Kept {
 
 /// Decides whether `source` is copied over `destination`.
 ///
-/// Times are compared in nanoseconds. Many file systems round times down, so that every copy is older
-/// than its source. The zeros at the end of the copy's time show by how much its file system may
-/// round. If the copy is older by less than that, `kept` asks how the file system rounds the source's
-/// time. If `kept` does not know, the contents decide.
+/// Times are compared in nanoseconds. Many file systems round times down, so that every copy is
+/// older than its source. The zeros at the end of the copy's time show by how much its file system
+/// may round. If the copy is older by less than that, `kept` asks how the file system rounds the
+/// source's time. If `kept` does not know, the contents decide.
 #[must_use]
 pub(crate) fn decide(
     policy: Policy,
@@ -75,8 +75,8 @@ pub(crate) fn decide(
     }
 }
 
-/// Whether an existing file stays, instead of becoming a link for an additional name of `source`: the
-/// policy never replaces it, or it is newer than the source and has the same size.
+/// Whether an existing file stays, instead of becoming a link for an additional name of `source`:
+/// the policy never replaces it, or it is newer than the source and has the same size.
 #[must_use]
 pub(crate) fn keeps_existing_name(policy: Policy, source: &Stat, existing: &Stat) -> bool {
     let is_newer = Time::modified(existing) > Time::modified(source);

@@ -1,7 +1,7 @@
 //! Writes messages, the progress and the summary.
 //!
-//! Errors go to standard error, and so does the progress line if that is a terminal. The summary goes
-//! to standard output. With `--json` everything also goes there, one object on each line.
+//! Errors go to standard error, and so does the progress line if that is a terminal. The summary
+//! goes to standard output. With `--json` everything also goes there, one object on each line.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -64,8 +64,8 @@ pub(crate) struct Reporter<'a> {
 }
 
 impl<'a> Reporter<'a> {
-    /// Writes to standard error and standard output. From now on a terminal does not stop this process if it
-    /// writes in the background.
+    /// Writes to standard error and standard output. From now on a terminal does not stop this
+    /// process if it writes in the background.
     ///
     /// # Errors
     ///
@@ -151,8 +151,8 @@ impl<'a> Reporter<'a> {
         self.write_error(error.path(), &exit::chained(causes));
     }
 
-    /// Reports attributes that could not be set. Attributes that the file system never keeps are reported
-    /// once, and are no error.
+    /// Reports attributes that could not be set. Attributes that the file system never keeps are
+    /// reported once, and are no error.
     pub(crate) fn report_metadata_error(&self, path: &Path, error: metadata::Error) {
         if !self.report_lost_attributes(&error) {
             self.report_error(path, &anyhow::Error::new(error));
@@ -227,8 +227,8 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Whether the progress is shown: as JSON, or on a terminal if this process was in its foreground when the
-    /// run began.
+    /// Whether the progress is shown: as JSON, or on a terminal if this process was in its
+    /// foreground when the run began.
     pub(crate) fn shows_progress(&self) -> bool {
         self.verbosity == Verbosity::Json || self.screen().has_line()
     }

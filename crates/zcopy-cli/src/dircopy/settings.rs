@@ -29,8 +29,8 @@ pub(crate) struct Settings {
     pub(crate) source: PathBuf,
     pub(crate) destination: PathBuf,
     pub(crate) policy: Policy,
-    /// The algorithm of all digests. Without `--hash` it becomes the algorithm of the newest manifest
-    /// of the destination.
+    /// The algorithm of all digests. Without `--hash` it becomes the algorithm of the newest
+    /// manifest of the destination.
     pub(crate) algorithm: Algorithm,
     pub(crate) has_chosen_algorithm: bool,
     /// Whether the run writes a manifest.

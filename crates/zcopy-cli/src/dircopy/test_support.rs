@@ -1,4 +1,5 @@
-//! What the tests stand on: scratch directories, users without privileges, file systems that lack something.
+//! What the tests stand on: scratch directories, users without privileges, file systems that lack
+//! something.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

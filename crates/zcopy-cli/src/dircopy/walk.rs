@@ -1,12 +1,14 @@
 //! The source tree, walked in order, and its directories in the destination.
 //!
-//! A [`Root`] is the pair of trees. Its [`Walk`] makes the directories, and returns all other [entries](Entry) in the bytewise order of
-//! their paths. They may be copied in any order and on any thread. After the last [`Entry::done`] of a [`Directory`], its copy gets its
-//! attributes, and does not change any more.
+//! A [`Root`] is the pair of trees. Its [`Walk`] makes the directories, and returns all other
+//! [entries](Entry) in the bytewise order of their paths. They may be copied in any order and on
+//! any thread. After the last [`Entry::done`] of a [`Directory`], its copy gets its attributes, and
+//! does not change any more.
 //!
-//! Each level of the walk takes two descriptors, and so does each directory with pending entries. Where descriptors are few,
-//! [levels above](Options::most_open) are closed, and so are directories of entries that [wait](DeferredEntry). They are opened again when
-//! their turn comes, if they are the same directories.
+//! Each level of the walk takes two descriptors, and so does each directory with pending entries.
+//! Where descriptors are few, [levels above](Options::most_open) are closed, and so are directories
+//! of entries that [wait](DeferredEntry). They are opened again when their turn comes, if they are
+//! the same directories.
 //!
 //! - `walk`: the iterator over the source; `names`: the names in one directory; `options` and `exclude`: what is walked.
 //! - `directory` and `entry`: a directory and another entry, in both trees; `destination`: directories made in the destination.
@@ -82,8 +84,8 @@ impl Root {
         Self::open_with(source, destination, DirectoryAttributes::default())
     }
 
-    /// Opens the source and the destination, which is created, with all directories above it, if it does
-    /// not exist.
+    /// Opens the source and the destination, which is created, with all directories above it, if it
+    /// does not exist.
     ///
     /// Both paths may be symbolic links. The soft limit of descriptors is raised to the hard limit.
     ///
@@ -138,9 +140,9 @@ impl Root {
         Walk::new(&self.directory, &self.opened, options, report, None)
     }
 
-    /// Walks the tree. The walk reports errors and continues after them. It reports directories that have
-    /// another name in the destination, and does not enter them. Recorded files stay, whatever their names
-    /// are.
+    /// Walks the tree. The walk reports errors and continues after them. It reports directories
+    /// that have another name in the destination, and does not enter them. Recorded files stay,
+    /// whatever their names are.
     ///
     /// Two walks at the same time would read the same descriptor.
     pub(crate) fn walk_with<'a, R: FnMut(WalkError)>(
@@ -177,7 +179,8 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// Those of `open(2)`; `ENOTDIR`, if the path leads through a symbolic link; `EINVAL`, if it has other components than names.
+    /// Those of `open(2)`; `ENOTDIR`, if the path leads through a symbolic link; `EINVAL`, if it
+    /// has other components than names.
     pub(crate) fn open_destination(&self, path: &Path) -> io::Result<OwnedFd> {
         let mut directory = reopen(self.destination().as_fd(), c".")?;
         for component in path.components() {
@@ -190,7 +193,8 @@ impl Root {
         Ok(directory)
     }
 
-    /// Ends the work on the root of the destination. The root gets its attributes when the walk is over and all entries are done.
+    /// Ends the work on the root of the destination. The root gets its attributes when the walk is
+    /// over and all entries are done.
     ///
     /// # Errors
     ///

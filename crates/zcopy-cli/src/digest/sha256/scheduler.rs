@@ -46,8 +46,8 @@ impl<T> Job<'_, T> {
     }
 }
 
-/// Hashes the blocks of all jobs. Calls `done` with the owner and the last state of each, in the order
-/// in which they end.
+/// Hashes the blocks of all jobs. Calls `done` with the owner and the last state of each, in the
+/// order in which they end.
 pub(in crate::digest) fn run<'a, T>(
     level: Level,
     jobs: impl IntoIterator<Item = Job<'a, T>>,

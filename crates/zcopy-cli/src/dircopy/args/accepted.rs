@@ -30,8 +30,8 @@ pub(crate) fn accepted(args: &Args, destination: &Path) -> Result<BTreeSet<Vec<u
     Ok(accepted)
 }
 
-/// An absolute path relative to the destination, if it begins with the path of that, as it was given
-/// or without symbolic links. Other paths stay as they are.
+/// An absolute path relative to the destination, if it begins with the path of that, as it was
+/// given or without symbolic links. Other paths stay as they are.
 fn below<'a>(path: &'a Path, destination: &Path) -> Cow<'a, Path> {
     if path.is_absolute() {
         let given = std::path::absolute(destination);

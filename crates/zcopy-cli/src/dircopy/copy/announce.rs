@@ -45,8 +45,8 @@ impl Copier<'_> {
         self.journal.announce(announced, durability);
     }
 
-    /// Does what comes before the announcement of a copy. A killed run leaves no announcement of a copy
-    /// that it would have refused.
+    /// Does what comes before the announcement of a copy. A killed run leaves no announcement of a
+    /// copy that it would have refused.
     ///
     /// # Errors
     ///
@@ -61,8 +61,8 @@ impl Copier<'_> {
         self.settle_announcement(entry, copy.target.prior)
     }
 
-    /// Records the digest of an existing file that a killed run may have copied, before another file
-    /// replaces it. Of two announcements only the last counts.
+    /// Records the digest of an existing file that a killed run may have copied, before another
+    /// file replaces it. Of two announcements only the last counts.
     ///
     /// # Errors
     ///

@@ -1,8 +1,9 @@
 //! Copies files of which some bytes cannot be read.
 //!
-//! A damaged copy has a [map](DamageMap) beside it and no line in the manifest. The map gets its name
-//! before the damaged copy, and is removed after a whole copy has got its name. So no damaged copy is
-//! ever without a map. A copy that has its recorded digest is whole, even if there is a map.
+//! A damaged copy has a [map](DamageMap) beside it and no line in the manifest. The map gets its
+//! name before the damaged copy, and is removed after a whole copy has got its name. So no damaged
+//! copy is ever without a map. A copy that has its recorded digest is whole, even if there is a
+//! map.
 
 use std::ffi::{CString, OsStr};
 use std::io;
@@ -44,8 +45,8 @@ pub(crate) enum DamagedLink {
 
 impl<'a> Copier<'a> {
     /// The map beside a copy, if bytes are missing. A map without damage, such as `ddrescue` leaves
-    /// when it has read everything, is removed. A recorded file of this name, or one that the source
-    /// has, is not a map of the copy.
+    /// when it has read everything, is removed. A recorded file of this name, or one that the
+    /// source has, is not a map of the copy.
     pub(crate) fn map_of_copy(
         &self,
         entry: &Entry,
@@ -260,8 +261,8 @@ impl<'a> Copier<'a> {
         })
     }
 
-    /// Takes back the announcement of a killed run. So the record of the file stays, even if this run
-    /// is killed too.
+    /// Takes back the announcement of a killed run. So the record of the file stays, even if this
+    /// run is killed too.
     fn cancel_announced(&self, entry: &Entry, prior: PriorRecord) {
         if prior.announced.is_some() {
             let path = entry.path();

@@ -280,7 +280,8 @@ impl<'a> Copier<'a> {
             self.counts.others.add(1);
             return Ok(CopyResult::default());
         }
-        // A file with the same size and time is taken for the copy. Only additional names need to know.
+        // A file with the same size and time is taken for the copy. Only additional names need to
+        // know.
         let is_same = entry.stat().st_nlink > 1
             && self.decide(Policy::Update, entry, existing) == Decision::Compare;
         let bytes = &self.counts.bytes;

@@ -194,8 +194,8 @@ impl<'a> Copier<'a> {
 
     /// Reads a clone, to hash it.
     ///
-    /// A clone shares the bad blocks of its original. If it cannot be read, `--skip-errors` writes a
-    /// copy in place of it.
+    /// A clone shares the bad blocks of its original. If it cannot be read, `--skip-errors` writes
+    /// a copy in place of it.
     pub(super) fn read_clone(
         &mut self,
         entry: &Entry,

@@ -1,7 +1,8 @@
 //! Finds out the granularity of times in the file systems of the destination.
 //!
-//! No system call returns it. So a file is created in a directory of the destination, its time is set and read back, and the file is
-//! removed. This happens once for each file system, and only if the age of a copy depends on it.
+//! No system call returns it. So a file is created in a directory of the destination, its time is
+//! set and read back, and the file is removed. This happens once for each file system, and only if
+//! the age of a copy depends on it.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -39,7 +40,8 @@ impl Granularities {
         let device = entry.directory().destination_device();
         let known = self.lock().get(&device).copied();
         let granularity = known.unwrap_or_else(|| {
-            // Two threads may probe one device. A lock would make threads wait for other file systems.
+            // Two threads may probe one device. A lock would make threads wait for other file
+            // systems.
             let found = probe(new_file);
             self.lock().insert(device, found);
             found
@@ -59,9 +61,10 @@ impl Granularities {
 ///
 /// # Kernel notes
 ///
-/// A kernel that caches the times of regular files may round them only when the file leaves the cache: FUSE with `FUSE_WRITEBACK_CACHE`
-/// (`trust_local_cmtime` in `fs/fuse/dir.c`) and NFS 4.2 with delegated timestamps. Neither does so with directories. FAT has rounded in
-/// memory since Linux 4.20 (`fat_truncate_time`), and `setattr_copy` rounds to `s_time_gran` for the others.
+/// A kernel that caches the times of regular files may round them only when the file leaves the
+/// cache: FUSE with `FUSE_WRITEBACK_CACHE` (`trust_local_cmtime` in `fs/fuse/dir.c`) and NFS 4.2
+/// with delegated timestamps. Neither does so with directories. FAT has rounded in memory since
+/// Linux 4.20 (`fat_truncate_time`), and `setattr_copy` rounds to `s_time_gran` for the others.
 fn probe(directory: BorrowedFd<'_>) -> Option<Granularity> {
     let (kept, name) = probe_file(directory, PROBE).ok()?;
     let of_files = Granularity::found(PROBE, kept)?;

@@ -57,9 +57,10 @@ impl<'a> RunJournal<'a> {
         this
     }
 
-    /// Allows a file to get a name that was announced with this durability. Fails if an announcement
-    /// may be missing: if the run is killed, or its manifest cannot be written either, a file that
-    /// gets a name now has no record, and a file that is replaced differs from its record.
+    /// Allows a file to get a name that was announced with this durability. Fails if an
+    /// announcement may be missing: if the run is killed, or its manifest cannot be written either,
+    /// a file that gets a name now has no record, and a file that is replaced differs from its
+    /// record.
     ///
     /// # Errors
     ///

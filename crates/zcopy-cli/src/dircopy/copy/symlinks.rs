@@ -24,8 +24,8 @@ impl Symlinks {
     ///
     /// # Kernel notes
     ///
-    /// The kernel does not follow the link, but a FUSE driver may: sshfs sends chown, chmod and times with the path, and the server
-    /// follows the link. Only FUSE file systems are tried.
+    /// The kernel does not follow the link, but a FUSE driver may: sshfs sends chown, chmod and
+    /// times with the path, and the server follows the link. Only FUSE file systems are tried.
     pub(crate) fn changes(&self, directory: BorrowedFd<'_>, device: u64) -> Changes {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, changes)) = known.iter().find(|(known, _)| *known == device) {

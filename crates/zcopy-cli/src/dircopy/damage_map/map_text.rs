@@ -151,8 +151,8 @@ impl MapText {
     }
 
     /// The damage of the file that belongs to this map, or `None` if this is not a map. `mapped` is
-    /// the size of that file, if it exists. If the map was cut or is for another size, the whole file
-    /// counts as damaged.
+    /// the size of that file, if it exists. If the map was cut or is for another size, the whole
+    /// file counts as damaged.
     pub(crate) fn of_mapped(self, mapped: Option<u64>, empty: EmptyFile) -> Option<DamageMap> {
         match self {
             Self::Whole { map, size } if mapped.is_none_or(|mapped| mapped == size) => Some(map),

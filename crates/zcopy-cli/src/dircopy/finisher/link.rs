@@ -371,8 +371,8 @@ impl Finisher<'_> {
     }
 }
 
-/// Examines the file that has a name. Returns `None` unless it has the kind of the original, and the
-/// identity `copy` if that is given.
+/// Examines the file that has a name. Returns `None` unless it has the kind of the original, and
+/// the identity `copy` if that is given.
 ///
 /// # Errors
 ///

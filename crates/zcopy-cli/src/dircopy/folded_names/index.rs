@@ -5,7 +5,8 @@ use std::io;
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::walk::spelling::key;
 
-/// Hashes of the paths of all recorded files, of their directories, and of the manifests. Each path takes 16 bytes.
+/// Hashes of the paths of all recorded files, of their directories, and of the manifests. Each path
+/// takes 16 bytes.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     paths: Vec<Path>,

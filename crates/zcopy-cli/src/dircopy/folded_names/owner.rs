@@ -66,8 +66,8 @@ pub(super) fn owner(facts: Facts) -> Owner {
         listing,
     } = facts;
     match (listed, recorded) {
-        // The directory may list a file in another case than it was created in. A user may have renamed
-        // the file, but if the source has both names, it belongs to the recorded one.
+        // The directory may list a file in another case than it was created in. A user may have
+        // renamed the file, but if the source has both names, it belongs to the recorded one.
         (Listed::AsItIs, Recorded::Other)
             if listing == Listing::Folds || colliding == Collision::InSource =>
         {

@@ -51,7 +51,8 @@ impl RecordedPaths {
             if let Some(other) = self.kept_other(path) {
                 return Ok(Some(other.to_vec()));
             }
-            // The search begins in the middle of the records: all have been read after the second end.
+            // The search begins in the middle of the records: all have been read after the second
+            // end.
             if n_ends == 2 {
                 return Ok(None);
             }

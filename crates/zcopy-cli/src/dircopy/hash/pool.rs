@@ -1,13 +1,14 @@
 //! Hashes files in threads of their own, while other threads read them.
 //!
-//! Each hashing thread has an inbox, and [`Streams`] of several files, so that their blocks fill the
-//! lanes of vector registers. A file's blocks are copied into as many buffers as its queue has. A
-//! reader that has filled all of them waits until one comes back.
+//! Each hashing thread has an inbox, and [`Streams`] of several files, so that their blocks fill
+//! the lanes of vector registers. A file's blocks are copied into as many buffers as its queue has.
+//! A reader that has filled all of them waits until one comes back.
 //!
-//! Handing over a short file takes longer than hashing it. Where there are lanes to fill, a short file
-//! is kept in memory, and the thread that copies it hashes it together with its neighbours. Without
-//! lanes, the thread that copies a short file hashes it at once. It also hashes a larger file if every
-//! hashing thread has one: handing over costs a copy, and only pays while a core is idle.
+//! Handing over a short file takes longer than hashing it. Where there are lanes to fill, a short
+//! file is kept in memory, and the thread that copies it hashes it together with its neighbours.
+//! Without lanes, the thread that copies a short file hashes it at once. It also hashes a larger
+//! file if every hashing thread has one: handing over costs a copy, and only pays while a core is
+//! idle.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -22,12 +23,12 @@ mod streams;
 /// The size of a thread's inbox in messages. A sender waits while the inbox is full.
 const INBOX: usize = 256;
 
-/// Files up to this size are hashed by the thread that copies them: 256 KiB. Handing one over costs a
-/// copy and two context switches.
+/// Files up to this size are hashed by the thread that copies them: 256 KiB. Handing one over costs
+/// a copy and two context switches.
 pub(crate) const SHORT: u64 = 256 << 10;
 
-/// The most bytes of a stream that are hashed at once while other streams wait: 128 KiB, which take less
-/// than a millisecond.
+/// The most bytes of a stream that are hashed at once while other streams wait: 128 KiB, which take
+/// less than a millisecond.
 const PIECE: usize = 128 << 10;
 
 /// The number of streams that a thread hashes together, at least 1.
@@ -57,8 +58,8 @@ impl Queue {
         }
     }
 
-    /// The number of blocks of `len` bytes that may wait: no more bytes in all, but at least two blocks
-    /// if the queue has two, so that one is filled while the other is hashed.
+    /// The number of blocks of `len` bytes that may wait: no more bytes in all, but at least two
+    /// blocks if the queue has two, so that one is filled while the other is hashed.
     fn most(self, len: usize) -> usize {
         let fitting = self.size.saturating_mul(self.block_size) / len.max(1);
         fitting.max(2).min(self.size)
@@ -87,7 +88,8 @@ struct Worker {
     n_open: AtomicUsize,
 }
 
-/// A message to a hashing thread. A stream has the number of its [`Client`], which opens one at a time.
+/// A message to a hashing thread. A stream has the number of its [`Client`], which opens one at a
+/// time.
 #[derive(Debug)]
 enum Message {
     Open(usize, Sender<Reply>),
@@ -116,7 +118,8 @@ impl HashPool {
         let threads = (0..n_threads).map_while(|_| {
             let (inbox, messages) = sync_channel(INBOX);
             let work = move || Streams::new(algorithm, backend).serve(&messages);
-            // With fewer threads hashing takes longer. Without any, the threads that copy files hash them.
+            // With fewer threads hashing takes longer. Without any, the threads that copy files
+            // hash them.
             thread::Builder::new().spawn_scoped(scope, work).ok()?;
             Some(Worker {
                 inbox,
@@ -139,8 +142,8 @@ impl HashPool {
         }
     }
 
-    /// The thread for another stream: the busiest one with a free lane, because full lanes take as long as
-    /// half-full ones.
+    /// The thread for another stream: the busiest one with a free lane, because full lanes take as
+    /// long as half-full ones.
     fn choose(&self) -> Option<&Worker> {
         let n_open = |worker: &&Worker| worker.n_open.load(Ordering::Relaxed);
         let has_room = |worker: &&Worker| n_open(worker) < self.n_lanes;

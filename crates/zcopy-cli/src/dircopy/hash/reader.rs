@@ -49,9 +49,9 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Runs a transfer of about `size` bytes, and hashes and counts the bytes. Returns no contents if
-    /// the transfer was interrupted or the hashing thread has exited: [`no_contents`](Self::no_contents)
-    /// makes the error.
+    /// Runs a transfer of about `size` bytes, and hashes and counts the bytes. Returns no contents
+    /// if the transfer was interrupted or the hashing thread has exited:
+    /// [`no_contents`](Self::no_contents) makes the error.
     ///
     /// # Errors
     ///
@@ -218,8 +218,8 @@ impl Reader<'_> {
         Ok(found.is_as_recorded)
     }
 
-    /// The digest of a whole file, compared with the `expected` ones. The file is read once, whatever
-    /// their algorithms.
+    /// The digest of a whole file, compared with the `expected` ones. The file is read once,
+    /// whatever their algorithms.
     fn digest_and_compare(
         &mut self,
         file: &File,
@@ -266,8 +266,8 @@ impl Reader<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changes {
     None,
-    /// The time of change alone: another attribute, or the number of names. Over FUSE it may be what
-    /// the kernel had guessed before the driver told the time.
+    /// The time of change alone: another attribute, or the number of names. Over FUSE it may be
+    /// what the kernel had guessed before the driver told the time.
     Attributes,
     /// The size, the modification time, or the file itself.
     Contents,

@@ -55,33 +55,34 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 
 /// Verifies trees against their manifests, and reports to `stdout` and `stderr`.
 ///
-/// `stdout` gets a line for each file, in the order of the paths, or of the list that was named. The
-/// lines are `sha256sum`'s: `NAME: OK`, `NAME: FAILED`, or `NAME: FAILED open or read`, with names
-/// [quoted](crate::quote::quoted) as `sha256sum` 9.12 does it. If there are several trees, each line
-/// also names the tree. `stderr` gets all errors, and `sha256sum`'s warnings at the end of each tree.
+/// `stdout` gets a line for each file, in the order of the paths, or of the list that was named.
+/// The lines are `sha256sum`'s: `NAME: OK`, `NAME: FAILED`, or `NAME: FAILED open or read`, with
+/// names [quoted](crate::quote::quoted) as `sha256sum` 9.12 does it. If there are several trees,
+/// each line also names the tree. `stderr` gets all errors, and `sha256sum`'s warnings at the end
+/// of each tree.
 ///
-/// Without a [list](Options::hash_file) every path that any manifest in the root of the tree knows is
-/// verified against its newest line. A damaged manifest is a failure. So is a file that no manifest
-/// lists, if a map beside it says that bytes are missing: `NAME: FAILED damaged`.
+/// Without a [list](Options::hash_file) every path that any manifest in the root of the tree knows
+/// is verified against its newest line. A damaged manifest is a failure. So is a file that no
+/// manifest lists, if a map beside it says that bytes are missing: `NAME: FAILED damaged`.
 ///
-/// If another run changes the tree meanwhile, a file may differ from the record that was read at the
-/// beginning. At the end such files are verified once more, against the records of that moment, and
-/// their lines come last.
+/// If another run changes the tree meanwhile, a file may differ from the record that was read at
+/// the beginning. At the end such files are verified once more, against the records of that moment,
+/// and their lines come last.
 ///
-/// Paths in a manifest are relative to the tree. This is stricter than `sha256sum`: a path fails with
-/// `open or read` if it is absolute, if it leads out of the tree by `..` or by a symbolic link, or if
-/// it names no regular file. The name `-` is a file.
+/// Paths in a manifest are relative to the tree. This is stricter than `sha256sum`: a path fails
+/// with `open or read` if it is absolute, if it leads out of the tree by `..` or by a symbolic
+/// link, or if it names no regular file. The name `-` is a file.
 ///
 /// Malformed lines are counted. They are a failure only with [`strict`](Options::strict), or if the
 /// list has no other lines.
 ///
-/// With [`json`](Options::json) `stdout` gets objects instead of these lines. `stderr` gets the same
-/// messages.
+/// With [`json`](Options::json) `stdout` gets objects instead of these lines. `stderr` gets the
+/// same messages.
 ///
 /// # Errors
 ///
-/// `stdout` cannot be written to, or `/dev/null` cannot be opened. Every other error is reported, and
-/// the result is [`Outcome::Failed`].
+/// `stdout` cannot be written to, or `/dev/null` cannot be opened. Every other error is reported,
+/// and the result is [`Outcome::Failed`].
 pub fn check_into(
     options: &Options,
     stdout: &mut (dyn Write + Send),

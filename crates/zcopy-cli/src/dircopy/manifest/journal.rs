@@ -60,8 +60,8 @@ pub(crate) struct Journal {
     directory: Arc<OwnedFd>,
     name: CString,
     state: Mutex<State>,
-    /// A thread that syncs the journal holds the lock, so that threads that wait for it need no sync
-    /// of their own.
+    /// A thread that syncs the journal holds the lock, so that threads that wait for it need no
+    /// sync of their own.
     synced: Mutex<Synced>,
 }
 
@@ -70,7 +70,8 @@ pub(crate) struct Journal {
 struct Synced {
     /// The number of bytes.
     n_bytes: u64,
-    /// Whether a sync has failed. The kernel reports an error of a write-back once for each open file.
+    /// Whether a sync has failed. The kernel reports an error of a write-back once for each open
+    /// file.
     has_failed: bool,
 }
 
@@ -268,10 +269,10 @@ impl Journal {
     ///
     /// # Kernel notes
     ///
-    /// libfuse renames a file that is removed while it is open, and removes it when it is closed. The
-    /// file is closed here, so that this happens before the run sets the time of the root. Closing
-    /// the file first does not help: the driver gets both requests at once, and the renamed file may
-    /// stay.
+    /// libfuse renames a file that is removed while it is open, and removes it when it is closed.
+    /// The file is closed here, so that this happens before the run sets the time of the root.
+    /// Closing the file first does not help: the driver gets both requests at once, and the renamed
+    /// file may stay.
     pub(crate) fn remove(&self) {
         temp_name::remove(self.directory.as_fd(), &self.name);
         drop(self.lock().file.take());

@@ -64,11 +64,13 @@ impl ParseLineError {
     }
 }
 
-/// Appends the line that says that the file has this digest, newline included, for `sha256sum -c` and `b3sum -c`.
+/// Appends the line that says that the file has this digest, newline included, for `sha256sum -c`
+/// and `b3sum -c`.
 ///
-/// The name is escaped as GNU `sha256sum` does it since 9.0: where it has a backslash, a newline or a carriage return, these become
-/// `\\`, `\n` and `\r`, and a backslash stands before the digest. All other bytes stay as they are. `b3sum` accepts only names in UTF-8,
-/// and earlier versions of it accept no carriage return.
+/// The name is escaped as GNU `sha256sum` does it since 9.0: where it has a backslash, a newline or
+/// a carriage return, these become `\\`, `\n` and `\r`, and a backslash stands before the digest.
+/// All other bytes stay as they are. `b3sum` accepts only names in UTF-8, and earlier versions of
+/// it accept no carriage return.
 ///
 /// A file of the name `-` becomes `./-`: by the shorter name either tool would read standard input.
 pub fn write(digest: &Digest, path: &[u8], lines: &mut Vec<u8>) {
@@ -89,12 +91,14 @@ pub fn write(digest: &Digest, path: &[u8], lines: &mut Vec<u8>) {
 
 /// Parses a line that `sha256sum` or `b3sum` has written. The newline may be missing.
 ///
-/// It accepts, as GNU `sha256sum` does: `DIGEST  NAME`, and `DIGEST *NAME` for a file read as binary; `SHA256 (NAME) = DIGEST`
-/// and `BLAKE3 (NAME) = DIGEST`, as BSD's tools and `--tag` write, and OpenSSL without its spaces; digits in upper case; a
-/// backslash in front of a line in which the name is escaped; white space in front of it; a carriage return behind it.
+/// It accepts, as GNU `sha256sum` does: `DIGEST  NAME`, and `DIGEST *NAME` for a file read as
+/// binary; `SHA256 (NAME) = DIGEST` and `BLAKE3 (NAME) = DIGEST`, as BSD's tools and `--tag` write,
+/// and OpenSSL without its spaces; digits in upper case; a backslash in front of a line in which
+/// the name is escaped; white space in front of it; a carriage return behind it.
 ///
-/// It rejects two forms that `sha256sum` accepts: `DIGEST NAME` with one space, because a name that begins with a space would be
-/// ambiguous; and a name with a NUL in it, which `sha256sum` cuts there.
+/// It rejects two forms that `sha256sum` accepts: `DIGEST NAME` with one space, because a name that
+/// begins with a space would be ambiguous; and a name with a NUL in it, which `sha256sum` cuts
+/// there.
 ///
 /// # Errors
 ///

@@ -16,10 +16,11 @@ use crate::time;
 
 /// The name of a manifest. It has the time when the manifest was begun, and the algorithm.
 ///
-/// It reads `shasum.2026-11-21.18.14.38.txt`, or `b3sum.…` where the digests are BLAKE3's, in local time. The second file of
-/// one second has a `b` behind the seconds (`shasum.2026-11-21.18.14.38b.txt`), the third a `c`; behind `z` come `zb` to `zz`,
-/// `zzb` and so on. So names sort in the order in which they were given, byte by byte as well as in today's locales. Where
-/// clocks are put back an hour comes twice, and its names mix.
+/// It reads `shasum.2026-11-21.18.14.38.txt`, or `b3sum.…` where the digests are BLAKE3's, in local
+/// time. The second file of one second has a `b` behind the seconds
+/// (`shasum.2026-11-21.18.14.38b.txt`), the third a `c`; behind `z` come `zb` to `zz`, `zzb` and so
+/// on. So names sort in the order in which they were given, byte by byte as well as in today's
+/// locales. Where clocks are put back an hour comes twice, and its names mix.
 ///
 /// Names compare by time, and then by the place within the second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -132,7 +133,8 @@ pub fn all_in(directory: &Path) -> io::Result<Vec<Name>> {
     Ok(names)
 }
 
-/// The algorithm of untagged digests in a file of this name: BLAKE3 if the name mentions that algorithm or its tool, otherwise SHA-256.
+/// The algorithm of untagged digests in a file of this name: BLAKE3 if the name mentions that
+/// algorithm or its tool, otherwise SHA-256.
 #[must_use]
 pub fn algorithm_of(file: &Path) -> Algorithm {
     let name = file.file_name().unwrap_or_default();
@@ -182,7 +184,8 @@ fn parse(name: &str) -> Option<Name> {
 
 /// The time of day here.
 fn local_time() -> DateTime {
-    // Finding a zone by its name, as in `TZ`, takes hundreds of calls. The system's zone has a file of its own.
+    // Finding a zone by its name, as in `TZ`, takes hundreds of calls. The system's zone has a file
+    // of its own.
     let system = match std::env::var_os("TZ") {
         None => fs::read("/etc/localtime").ok(),
         Some(_) => None,

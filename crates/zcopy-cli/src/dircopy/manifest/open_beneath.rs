@@ -30,16 +30,18 @@ pub(crate) fn directory(path: &Path) -> io::Result<OwnedFd> {
 
 /// Opens a regular file beneath the directory.
 ///
-/// Other files are not opened: a FIFO would wait for its writer, and opening a device may change its state.
+/// Other files are not opened: a FIFO would wait for its writer, and opening a device may change
+/// its state.
 ///
 /// # Errors
 ///
-/// The errors of `open(2)`. The path is absolute, or leads out of the directory by `..` or by a symbolic link. The file is not regular.
+/// The errors of `open(2)`. The path is absolute, or leads out of the directory by `..` or by a
+/// symbolic link. The file is not regular.
 ///
 /// # Kernel notes
 ///
-/// `RESOLVE_BENEATH` permits symbolic links and `..` that stay beneath the directory. Two cases open
-/// every directory on the way by itself, and refuse all symbolic links and `..`: there is no
+/// `RESOLVE_BENEATH` permits symbolic links and `..` that stay beneath the directory. Two cases
+/// open every directory on the way by itself, and refuse all symbolic links and `..`: there is no
 /// `openat2(2)` (before Linux 5.6, or in a sandbox; some sandboxes return `EPERM`), or the path has
 /// 4096 bytes or more, which no call takes.
 ///
@@ -125,7 +127,8 @@ impl<'a> Parent<'a> {
     }
 }
 
-/// Opens the directory of a path for lookups. Returns the last name too. No symbolic link is followed.
+/// Opens the directory of a path for lookups. Returns the last name too. No symbolic link is
+/// followed.
 ///
 /// # Errors
 ///

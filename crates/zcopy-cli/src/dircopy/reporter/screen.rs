@@ -14,8 +14,8 @@ const WRITE_TIMEOUT: Duration = Duration::from_millis(20);
 /// The time-out of a wait that is repeated until the terminal takes the text.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// The most bytes of messages that wait for a terminal, about 10000 messages. A thread with one more
-/// message waits. No message is lost.
+/// The most bytes of messages that wait for a terminal, about 10000 messages. A thread with one
+/// more message waits. No message is lost.
 const LONGEST_QUEUE: usize = 1 << 20;
 
 /// The width of a terminal that does not report it.
@@ -31,7 +31,8 @@ pub(crate) enum Screen {
 }
 
 impl Screen {
-    /// Draws the progress line if the descriptor is a terminal, and this process is in its foreground.
+    /// Draws the progress line if the descriptor is a terminal, and this process is in its
+    /// foreground.
     ///
     /// # Errors
     ///
@@ -71,8 +72,8 @@ impl Screen {
         }
     }
 
-    /// Draws the progress line over the last one. `line` gets the number of columns. Nothing is drawn while the
-    /// terminal is full, or another process group is in its foreground.
+    /// Draws the progress line over the last one. `line` gets the number of columns. Nothing is
+    /// drawn while the terminal is full, or another process group is in its foreground.
     pub(crate) fn draw(&mut self, line: impl FnOnce(usize) -> String) {
         if let Self::Terminal(terminal) = self {
             terminal.draw(line);
@@ -101,7 +102,8 @@ impl Drop for Screen {
     }
 }
 
-/// A terminal with a progress line. Writes do not wait for it until [`LONGEST_QUEUE`] bytes are queued.
+/// A terminal with a progress line. Writes do not wait for it until [`LONGEST_QUEUE`] bytes are
+/// queued.
 #[derive(Debug)]
 pub(crate) struct Terminal {
     tty: Tty,

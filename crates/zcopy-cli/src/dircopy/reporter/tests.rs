@@ -107,7 +107,8 @@ fn on_terminal(look: Look, act: impl FnOnce(&Reporter<'_>, &Counts, &OwnedFd)) -
     shown.join().unwrap()
 }
 
-/// Does something with a face that speaks to files, and gives what stands in them: standard output and error.
+/// Does something with a face that speaks to files, and gives what stands in them: standard output
+/// and error.
 fn on_files(verbosity: Verbosity, act: impl FnOnce(&Reporter<'_>, &Counts)) -> (String, String) {
     let (stdout, stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
     let counts = Counts::default();

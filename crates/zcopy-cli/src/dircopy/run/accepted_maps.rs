@@ -17,8 +17,8 @@ pub(crate) struct Failure {
     pub(crate) error: anyhow::Error,
 }
 
-/// Removes the maps of files that a new manifest has. A map that has a record is a file like others,
-/// and stays.
+/// Removes the maps of files that a new manifest has. A map that has a record is a file like
+/// others, and stays.
 ///
 /// # Errors
 ///

@@ -188,8 +188,8 @@ struct Console {
 }
 
 impl Console {
-    /// Opens both. From now on this process ignores `SIGTTOU`, so that the terminal does not stop it
-    /// if it writes in the background.
+    /// Opens both. From now on this process ignores `SIGTTOU`, so that the terminal does not stop
+    /// it if it writes in the background.
     fn new(verbosity: Verbosity) -> io::Result<Self> {
         sys::ignore_sigttou();
         let screen = match verbosity {

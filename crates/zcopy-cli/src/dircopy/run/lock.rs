@@ -15,8 +15,8 @@ pub(crate) const WAITING: &str = "waiting for another run to end";
 /// The lock of a destination.
 #[derive(Debug)]
 pub(crate) struct RunLock {
-    /// The lock belongs to the open file description. The kernel releases it when the last descriptor
-    /// is closed.
+    /// The lock belongs to the open file description. The kernel releases it when the last
+    /// descriptor is closed.
     _directory: Arc<OwnedFd>,
 }
 

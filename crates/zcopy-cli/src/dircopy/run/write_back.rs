@@ -25,9 +25,9 @@ const NOT_ON_DISK: &str = "its copy may not be on the disk";
 ///
 /// # Kernel notes
 ///
-/// `syncfs(2)` reports errors since the descriptor was opened (Linux 5.8), each once and without its
-/// file. `fsync(2)` of a file that was opened after the error reports it, unless it was reported
-/// before. So after an error, every file that this run has written is opened and synced.
+/// `syncfs(2)` reports errors since the descriptor was opened (Linux 5.8), each once and without
+/// its file. `fsync(2)` of a file that was opened after the error reports it, unless it was
+/// reported before. So after an error, every file that this run has written is opened and synced.
 pub(crate) fn write_back(
     reporter: &Reporter<'_>,
     counts: &Counts,

@@ -8,26 +8,28 @@ use crate::dircopy::write::unwritten_files::MAX_KEPT;
 use crate::order::MOST_WAITING;
 use crate::sys;
 
-/// Copies of standard output and error, `/dev/null`, both roots, the newest manifest and its comments, sorted records, the journal,
-/// and a new manifest for each of two algorithms.
+/// Copies of standard output and error, `/dev/null`, both roots, the newest manifest and its
+/// comments, sorted records, the journal, and a new manifest for each of two algorithms.
 const DESCRIPTORS_PER_COPY: usize = 11;
 
-/// The walk's directory and its copy, the directory above and its copy, which are closed right after, and a file for a moment.
+/// The walk's directory and its copy, the directory above and its copy, which are closed right
+/// after, and a file for a moment.
 const DESCRIPTORS_OF_WALK: usize = 5;
 
-/// To make a link: its directory in both trees, and the path to the first name. If it cannot be made, the path gives way to the
-/// file, its copy and a second descriptor of the copy.
+/// To make a link: its directory in both trees, and the path to the first name. If it cannot be
+/// made, the path gives way to the file, its copy and a second descriptor of the copy.
 const DESCRIPTORS_OF_LINKS: usize = 5;
 
 /// Two levels of the tree that the pre-scan counts.
 const DESCRIPTORS_OF_PRESCAN: usize = 2;
 
-/// The fewest with which a copy works, besides [`DESCRIPTORS_PER_COPY`]. One thread then takes turns: it walks on, while a job keeps
-/// its directory open; it copies a file, with a second descriptor of the copy and a directory of the walk open; or it makes a link.
+/// The fewest with which a copy works, besides [`DESCRIPTORS_PER_COPY`]. One thread then takes
+/// turns: it walks on, while a job keeps its directory open; it copies a file, with a second
+/// descriptor of the copy and a directory of the walk open; or it makes a link.
 const MIN_DESCRIPTORS_OF_WORK: usize = DESCRIPTORS_OF_WALK + DESCRIPTORS_PER_DIRECTORY;
 
-/// Copies of standard output and error, `/dev/null`, the root, the manifest and its comments, sorted records, sorted names, and the
-/// directory and the file whose size is added to the total.
+/// Copies of standard output and error, `/dev/null`, the root, the manifest and its comments,
+/// sorted records, sorted names, and the directory and the file whose size is added to the total.
 const DESCRIPTORS_PER_CHECK: usize = 10;
 
 /// A file that is verified, and a directory on the path to it.
@@ -51,13 +53,15 @@ const MAX_READ_AHEAD_OF_ALL: usize = 64;
 /// The most directories that stay open while links in them wait.
 const MAX_WAITING_DIRECTORIES: usize = 512;
 
-/// With fewer descriptors than these directories need, waiting directories are closed: the copying would stop for them too often.
+/// With fewer descriptors than these directories need, waiting directories are closed: the copying
+/// would stop for them too often.
 const MIN_WAITING_DIRECTORIES: usize = 8;
 
 /// The memory that a closed directory takes while it waits, in bytes.
 const BYTES_PER_CLOSED_DIRECTORY: usize = 1 << 10;
 
-/// From this limit on, descriptors that were open when the process began are not counted: they are few in comparison.
+/// From this limit on, descriptors that were open when the process began are not counted: they are
+/// few in comparison.
 const HIGH_LIMIT: usize = 1024;
 
 /// The limit of a process, and the descriptors that it may open besides those that it began with.
@@ -76,7 +80,8 @@ pub(crate) struct TooFew {
 }
 
 impl Descriptors {
-    /// Counts the descriptors of this process, which must not have opened any yet. Raises the soft limit to the hard limit.
+    /// Counts the descriptors of this process, which must not have opened any yet. Raises the soft
+    /// limit to the hard limit.
     pub(crate) fn of_process() -> Self {
         sys::allow_descriptors();
         let limit = sys::most_descriptors();
@@ -122,15 +127,17 @@ impl Descriptors {
         Ok(wanted.min(most))
     }
 
-    /// The number of levels to keep open of a tree that is searched for files without a record. The search opens one more for a
-    /// moment. It ends before the first file is verified, so that it may use the descriptors of the verifiers.
+    /// The number of levels to keep open of a tree that is searched for files without a record. The
+    /// search opens one more for a moment. It ends before the first file is verified, so that it
+    /// may use the descriptors of the verifiers.
     pub(crate) fn check_levels(self) -> usize {
         self.n_free.saturating_sub(DESCRIPTORS_PER_CHECK + 1).max(1)
     }
 }
 
-/// The descriptors for work that can be done in parallel: a quarter for links that wait for their turns, a quarter for levels of the
-/// walk and the pre-scan, a sixteenth for files that could not be written back, the rest for jobs.
+/// The descriptors for work that can be done in parallel: a quarter for links that wait for their
+/// turns, a quarter for levels of the walk and the pre-scan, a sixteenth for files that could not
+/// be written back, the rest for jobs.
 #[derive(Clone, Copy, Debug)]
 #[allow(
     clippy::struct_field_names,
@@ -170,8 +177,9 @@ impl FdBudget {
             .max(1)
     }
 
-    /// The number of files that a job which copies short files may have open together: enough to read clones ahead, and to fill
-    /// `n_lanes` of the multi-stream hash. `n_makers` of the `n_jobs` copy short files; one at least.
+    /// The number of files that a job which copies short files may have open together: enough to
+    /// read clones ahead, and to fill `n_lanes` of the multi-stream hash. `n_makers` of the
+    /// `n_jobs` copy short files; one at least.
     pub(crate) fn group_size(self, n_jobs: usize, n_makers: usize, n_lanes: usize) -> usize {
         let taken = n_jobs * (DESCRIPTORS_PER_JOB + DESCRIPTORS_PER_FILE);
         let more = self.for_jobs.saturating_sub(taken) / (n_makers * DESCRIPTORS_PER_FILE);

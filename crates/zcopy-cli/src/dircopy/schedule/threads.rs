@@ -12,8 +12,8 @@ use crate::dircopy::write::atomic_file::Durability;
 /// The most files that are copied at once without `--jobs`. Each may have buffers.
 const MOST_JOBS: usize = 64;
 
-/// The most files per core that are copied at once to fill lanes: all 8 lanes of AVX2, and half of the
-/// 16 lanes of AVX-512: full lanes of one core hash as fast as half-full lanes of two.
+/// The most files per core that are copied at once to fill lanes: all 8 lanes of AVX2, and half of
+/// the 16 lanes of AVX-512: full lanes of one core hash as fast as half-full lanes of two.
 const MOST_STREAMS: usize = 8;
 
 /// `BTRFS_SUPER_MAGIC`.
@@ -56,7 +56,8 @@ fn n_cores() -> usize {
 }
 
 impl CopyThreads {
-    /// The number of files that are copied at once into the file system of this directory, at most 64.
+    /// The number of files that are copied at once into the file system of this directory, at most
+    /// 64.
     ///
     /// Short files: two a core, because two threads read a cold disk twice as fast as one, and four
     /// no faster. On btrfs one a core, because threads that create files there wait for each other.

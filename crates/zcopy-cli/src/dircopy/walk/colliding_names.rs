@@ -4,8 +4,8 @@ use std::ffi::CString;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Names of the source that the destination may not tell apart, and their keys, sorted. The first call of [`get`](Self::get) finds
-/// them.
+/// Names of the source that the destination may not tell apart, and their keys, sorted. The first
+/// call of [`get`](Self::get) finds them.
 #[derive(Debug, Default)]
 pub(super) struct CollidingNames {
     found: Mutex<Option<Arc<[CollidingName]>>>,

@@ -19,17 +19,18 @@ pub(crate) enum Contained {
     Beneath,
 }
 
-/// Refuses a destination that is the source or lies beneath it, also through links and mounts. The destination need not exist: its
-/// nearest existing ancestor is examined.
+/// Refuses a destination that is the source or lies beneath it, also through links and mounts. The
+/// destination need not exist: its nearest existing ancestor is examined.
 ///
-/// The function climbs from the destination to the root of the file system, and compares the identity of each directory with that of
-/// the source. It does not recognise a bind mount of a directory beneath the source: for that case the
-/// [walk](super::Walk) does not enter the destination when it meets it.
+/// The function climbs from the destination to the root of the file system, and compares the
+/// identity of each directory with that of the source. It does not recognise a bind mount of a
+/// directory beneath the source: for that case the [walk](super::Walk) does not enter the
+/// destination when it meets it.
 ///
 /// # Errors
 ///
-/// [`Contained`], in an error of the kind `InvalidInput`; `ENOENT` for a destination with `..` after a name that does not exist; and
-/// those of `open(2)`, except `EACCES` on the way up.
+/// [`Contained`], in an error of the kind `InvalidInput`; `ENOENT` for a destination with `..`
+/// after a name that does not exist; and those of `open(2)`, except `EACCES` on the way up.
 pub(crate) fn check(source: &Stat, destination: &Path) -> io::Result<()> {
     let (nearest, contained) = nearest(destination)?;
     climb(identity(source), nearest.as_fd(), contained)
@@ -40,7 +41,8 @@ pub(crate) fn check_open(source: &Stat, destination: BorrowedFd<'_>) -> io::Resu
     climb(identity(source), destination, Contained::Same)
 }
 
-/// Looks for the source from a directory upwards. The error is `contained` if the directory itself is the source.
+/// Looks for the source from a directory upwards. The error is `contained` if the directory itself
+/// is the source.
 fn climb(source: Identity, from: BorrowedFd<'_>, contained: Contained) -> io::Result<()> {
     let mut here = identity(&rustix::fs::fstat(from)?);
     if here == source {
@@ -51,7 +53,8 @@ fn climb(source: Identity, from: BorrowedFd<'_>, contained: Contained) -> io::Re
         let below = at.as_ref().map_or(from, OwnedFd::as_fd);
         let parent = match rustix::fs::openat(below, c"..", UP, Mode::empty()) {
             Ok(parent) => parent,
-            // Without search permission here, the process has reached the destination by another path.
+            // Without search permission here, the process has reached the destination by another
+            // path.
             Err(Errno::ACCESS) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         };
@@ -71,7 +74,8 @@ fn climb(source: Identity, from: BorrowedFd<'_>, contained: Contained) -> io::Re
 /// The flags to open directories that are only passed through.
 const UP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Opens the destination or its nearest existing ancestor. Returns with it the error if that is the source.
+/// Opens the destination or its nearest existing ancestor. Returns with it the error if that is the
+/// source.
 fn nearest(destination: &Path) -> io::Result<(OwnedFd, Contained)> {
     let mut path = destination;
     let mut contained = Contained::Same;

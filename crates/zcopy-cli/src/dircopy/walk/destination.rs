@@ -41,8 +41,8 @@ pub(super) enum Origin {
 }
 
 impl Made {
-    /// Gives the owner access to a directory, and lists it. `before` is its mode before it could be opened, if that had to be
-    /// changed.
+    /// Gives the owner access to a directory, and lists it. `before` is its mode before it could be
+    /// opened, if that had to be changed.
     fn prepare(directory: OwnedFd, origin: Origin, before: Option<Mode>) -> Result<Self, Errno> {
         let found = permissions(&rustix::fs::fstat(&directory)?);
         if !found.contains(PRIVATE) {
@@ -85,7 +85,8 @@ impl Made {
     }
 }
 
-/// Opens the root of the destination. Creates it, with all directories above it, if it does not exist.
+/// Opens the root of the destination. Creates it, with all directories above it, if it does not
+/// exist.
 pub(super) fn make_root(path: &Path) -> io::Result<Made> {
     let origin = match rustix::fs::stat(path) {
         Ok(_) => Origin::Existing,
@@ -135,7 +136,8 @@ pub(super) fn open(parent: BorrowedFd<'_>, name: &CStr, origin: Origin) -> Resul
             let directory = parent;
             let (held, path) = hold(Named { directory, name })?;
             let mode = permissions(&rustix::fs::fstat(&held)?);
-            // If the name is a symbolic link, chmod(2) of the link fails, and its target stays as it is.
+            // If the name is a symbolic link, chmod(2) of the link fails, and its target stays as
+            // it is.
             rustix::fs::chmod(path, mode | PRIVATE)?;
             before = Some(mode);
             reopen(parent, name)?

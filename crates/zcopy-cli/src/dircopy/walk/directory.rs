@@ -25,7 +25,8 @@ use super::walk_error::{Cause, WalkError};
 use crate::dircopy::stat::{Identity, identity};
 use crate::dircopy::write::metadata::{self, Replaces};
 
-/// The descriptors of a directory of the source and of its copy. They are closed with the last reference.
+/// The descriptors of a directory of the source and of its copy. They are closed with the last
+/// reference.
 #[derive(Debug)]
 pub(crate) struct OpenDirs {
     source: OwnedFd,
@@ -39,7 +40,8 @@ impl OpenDirs {
         self.source.as_fd()
     }
 
-    /// The directory in the destination, for a [`AtomicFile`](crate::dircopy::write::atomic_file::AtomicFile) to own.
+    /// The directory in the destination, for a
+    /// [`AtomicFile`](crate::dircopy::write::atomic_file::AtomicFile) to own.
     #[must_use]
     pub(crate) fn destination(&self) -> &Arc<OwnedFd> {
         &self.destination
@@ -166,7 +168,8 @@ impl Directory {
         opened.strong_count() > 0
     }
 
-    /// Opens the directory again, unless it is still open. `child` is a directory in it, if one is open.
+    /// Opens the directory again, unless it is still open. `child` is a directory in it, if one is
+    /// open.
     pub(super) fn open(&self, child: Option<&OpenDirs>) -> Result<Arc<OpenDirs>, Cause> {
         // A panic leaves it unchanged.
         let mut known = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -246,7 +249,8 @@ impl Directory {
         Ok(self.foldable_names.get_or_init(|| names))
     }
 
-    /// Whether the copy lists names in the case in which they were created. The first call tries it.
+    /// Whether the copy lists names in the case in which they were created. The first call tries
+    /// it.
     pub(crate) fn keeps_case(&self, opened: &OpenDirs) -> bool {
         let probe = || keeps_case(opened.destination().as_fd());
         *self.keeps_case.get_or_init(probe)
@@ -332,8 +336,8 @@ impl Directory {
             .map_err(|error| WalkError::new(self.path(), Cause::Attributes(error)))
     }
 
-    /// Removes a user that could not open the directory again. If it is the last one, the copy keeps the mode that it was made with,
-    /// 0700.
+    /// Removes a user that could not open the directory again. If it is the last one, the copy
+    /// keeps the mode that it was made with, 0700.
     pub(super) fn abandon(&self) {
         self.users.fetch_sub(1, Ordering::AcqRel);
     }

@@ -71,7 +71,8 @@ impl Entry {
         &self.opened
     }
 
-    /// The directory of its copy, for a [`AtomicFile`](crate::dircopy::write::atomic_file::AtomicFile) to own.
+    /// The directory of its copy, for a
+    /// [`AtomicFile`](crate::dircopy::write::atomic_file::AtomicFile) to own.
     #[must_use]
     pub(crate) fn destination_directory(&self) -> &Arc<OwnedFd> {
         self.opened.destination()
@@ -119,8 +120,8 @@ impl Entry {
         }
     }
 
-    /// The file of this name in the destination, if there is one. A symbolic link is not followed. A directory that the walk has
-    /// made is taken to be empty.
+    /// The file of this name in the destination, if there is one. A symbolic link is not followed.
+    /// A directory that the walk has made is taken to be empty.
     ///
     /// # Errors
     ///
@@ -161,7 +162,8 @@ impl Entry {
     ///
     /// # Errors
     ///
-    /// Those of `open(2)`: `ELOOP`, if a symbolic link has replaced the file; `EINVAL`, if the file is not regular any more.
+    /// Those of `open(2)`: `ELOOP`, if a symbolic link has replaced the file; `EINVAL`, if the file
+    /// is not regular any more.
     pub(crate) fn open(&self) -> io::Result<(File, Stat)> {
         // Without O_NONBLOCK, opening a FIFO that has replaced the file would wait for a writer.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -182,7 +184,8 @@ impl Entry {
         Ok((file.into(), stat))
     }
 
-    /// Ends the work on this entry, whether it succeeded or failed. After the last entry the directory gets its attributes.
+    /// Ends the work on this entry, whether it succeeded or failed. After the last entry the
+    /// directory gets its attributes.
     ///
     /// If an entry is dropped instead, its directory keeps the mode that it was made with, 0700.
     ///
@@ -244,7 +247,8 @@ impl DeferredEntry {
     ///
     /// # Errors
     ///
-    /// The directory or its copy was moved or replaced, or cannot be opened. The entry cannot be copied then.
+    /// The directory or its copy was moved or replaced, or cannot be opened. The entry cannot be
+    /// copied then.
     pub(crate) fn resume(self) -> Result<Entry, WalkError> {
         let Self { dirent, opened } = self;
         let opened = match opened {

@@ -12,11 +12,13 @@ mod glob;
 
 /// Shell patterns of entries to exclude.
 ///
-/// A pattern without `/` matches names in all directories. A pattern with `/` matches paths from the root: its `*` does not match `/`,
-/// its `**` does. A pattern that ends in `/` matches only directories. An excluded directory is not entered.
+/// A pattern without `/` matches names in all directories. A pattern with `/` matches paths from
+/// the root: its `*` does not match `/`, its `**` does. A pattern that ends in `/` matches only
+/// directories. An excluded directory is not entered.
 ///
-/// Patterns and names are bytes. In every locale `?` and `[…]` match one UTF-8 character, or one byte that is not part of a
-/// character. A shell in a UTF-8 locale does the same, except in names that are not UTF-8 as a whole, where it matches bytes.
+/// Patterns and names are bytes. In every locale `?` and `[…]` match one UTF-8 character, or one
+/// byte that is not part of a character. A shell in a UTF-8 locale does the same, except in names
+/// that are not UTF-8 as a whole, where it matches bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Exclude {
     any: Patterns,
@@ -51,7 +53,8 @@ struct Patterns {
     paths: Option<RegexSet>,
 }
 
-/// The most memory for the automaton of one set, in bytes. 256 MiB suffice for more than ten thousand patterns.
+/// The most memory for the automaton of one set, in bytes. 256 MiB suffice for more than ten
+/// thousand patterns.
 const MAX_AUTOMATON_BYTES: usize = 256 << 20;
 
 impl Exclude {

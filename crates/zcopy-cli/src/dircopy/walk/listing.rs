@@ -6,19 +6,22 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{FileType, RawDir};
 use rustix::io::Errno;
 
-/// The size of the buffer for `getdents64(2)`, in bytes. It has room for more than a thousand short names.
+/// The size of the buffer for `getdents64(2)`, in bytes. It has room for more than a thousand short
+/// names.
 const BLOCK: usize = 64 << 10;
 
-/// The most times in a row that an interrupted call is repeated. Signals are not that frequent, but a FUSE file system may answer
-/// `EINTR` for ever.
+/// The most times in a row that an interrupted call is repeated. Signals are not that frequent, but
+/// a FUSE file system may answer `EINTR` for ever.
 const MAX_INTERRUPTIONS: usize = 1000;
 
-/// Calls `show` for every name except `.` and `..`, from the offset of the descriptor. The file type may be unknown.
+/// Calls `show` for every name except `.` and `..`, from the offset of the descriptor. The file
+/// type may be unknown.
 ///
 /// # Errors
 ///
-/// Those of `getdents64(2)`: `EINTR`, if the call is interrupted again and again; `ENOENT`, if the directory has been removed, or a
-/// server has lost it midway. `readdir(3)` takes that for the end of the list. The names before an error are valid.
+/// Those of `getdents64(2)`: `EINTR`, if the call is interrupted again and again; `ENOENT`, if the
+/// directory has been removed, or a server has lost it midway. `readdir(3)` takes that for the end
+/// of the list. The names before an error are valid.
 pub(crate) fn each(
     directory: BorrowedFd<'_>,
     mut show: impl FnMut(&CStr, FileType),

@@ -12,7 +12,8 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// Adds a name. Call [`finish`](Self::finish) after the last one, and [`has`](Self::has) only then.
+    /// Adds a name. Call [`finish`](Self::finish) after the last one, and [`has`](Self::has) only
+    /// then.
     pub(crate) fn add(&mut self, name: &CStr) {
         self.hashes.push(self.key.hash_one(name));
     }

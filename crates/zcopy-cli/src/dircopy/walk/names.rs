@@ -19,10 +19,12 @@ use spill::StoredRun;
 mod run;
 mod spill;
 
-/// The most memory that the names of a directory take, in bytes. Sorted runs of more names are in a temporary file.
+/// The most memory that the names of a directory take, in bytes. Sorted runs of more names are in a
+/// temporary file.
 const MOST_MEMORY: usize = 8 << 20;
 
-/// The names in a directory, in the order of the paths beneath it: a directory is sorted as if `/` were part of its name.
+/// The names in a directory, in the order of the paths beneath it: a directory is sorted as if `/`
+/// were part of its name.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// The names, unless they are too many for one run.
@@ -67,7 +69,8 @@ struct Merge {
 }
 
 impl Names {
-    /// Reads a directory, and calls `is_directory` for each name. Returns all names that were read, and the error after them, if any.
+    /// Reads a directory, and calls `is_directory` for each name. Returns all names that were read,
+    /// and the error after them, if any.
     pub(super) fn read(
         directory: BorrowedFd<'_>,
         spill: &mut Spill,
@@ -126,7 +129,8 @@ impl<'a> Collector<'a> {
         self.run.add(name, is_directory);
     }
 
-    /// Stores the names of the current run. If that fails, they stay in memory: a full disk loses no name.
+    /// Stores the names of the current run. If that fails, they stay in memory: a full disk loses
+    /// no name.
     fn store(&mut self) {
         self.run.sort();
         let stored = match self.spill.store(&self.run) {

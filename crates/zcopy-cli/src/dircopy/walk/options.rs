@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::exclude::Exclude;
 use crate::dircopy::write::metadata::Preserve;
 
-/// The attributes that directories of the destination get when they have been filled [default: all, for every directory].
+/// The attributes that directories of the destination get when they have been filled [default: all,
+/// for every directory].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirectoryAttributes {
     /// The attributes to preserve.
@@ -20,8 +21,8 @@ pub(crate) struct DirectoryAttributes {
 pub(crate) enum GivenTo {
     /// All directories.
     All,
-    /// Directories that the walk creates. Existing ones get the times, and keep their owner, mode, extended attributes and access
-    /// lists.
+    /// Directories that the walk creates. Existing ones get the times, and keep their owner, mode,
+    /// extended attributes and access lists.
     New,
 }
 
@@ -51,8 +52,8 @@ impl Options {
         Self::default()
     }
 
-    /// Keeps at most this many levels of the tree open [default: all; at least one]. Each takes two descriptors. Levels above are
-    /// closed, and opened again when the walk returns to them.
+    /// Keeps at most this many levels of the tree open [default: all; at least one]. Each takes two
+    /// descriptors. Levels above are closed, and opened again when the walk returns to them.
     #[must_use]
     pub(crate) fn most_open(mut self, n_levels: usize) -> Self {
         self.most_open = n_levels.max(1);
@@ -80,7 +81,8 @@ impl Options {
         self
     }
 
-    /// Ends the walk early when the flag is set. Directories that were entered still get their attributes.
+    /// Ends the walk early when the flag is set. Directories that were entered still get their
+    /// attributes.
     #[must_use]
     pub(crate) fn stop(mut self, flag: Arc<AtomicBool>) -> Self {
         self.stop = flag;

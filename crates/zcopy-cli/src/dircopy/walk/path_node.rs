@@ -7,7 +7,8 @@ use super::entry::FollowLink;
 
 /// The names of the directories from the root to one of them, as a linked list.
 ///
-/// In a tree of thousands of levels, a whole path for each would take memory in proportion to the square of their number.
+/// In a tree of thousands of levels, a whole path for each would take memory in proportion to the
+/// square of their number.
 #[derive(Debug)]
 pub(crate) struct PathNode {
     parent: Option<Arc<PathNode>>,
@@ -69,7 +70,8 @@ impl PathNode {
 }
 
 impl Drop for PathNode {
-    /// Drops one level after the other: recursion through thousands of levels would overflow the stack.
+    /// Drops one level after the other: recursion through thousands of levels would overflow the
+    /// stack.
     fn drop(&mut self) {
         let mut next = self.parent.take();
         while let Some(node) = next {

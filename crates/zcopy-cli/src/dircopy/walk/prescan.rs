@@ -53,10 +53,11 @@ impl Total {
     }
 }
 
-/// Counts the regular files that a walk from the source returns. Stops when the flag is set, and leaves the total incomplete.
+/// Counts the regular files that a walk from the source returns. Stops when the flag is set, and
+/// leaves the total incomplete.
 ///
-/// Only directories are opened. The counts are wrong if the tree changes in the meantime. Errors are ignored: the walk meets them too,
-/// and reports them.
+/// Only directories are opened. The counts are wrong if the tree changes in the meantime. Errors
+/// are ignored: the walk meets them too, and reports them.
 pub(crate) fn prescan(
     source: BorrowedFd<'_>,
     options: ScanOptions,

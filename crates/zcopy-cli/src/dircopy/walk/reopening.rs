@@ -1,7 +1,8 @@
 //! Opens directories again that were closed to spare descriptors.
 //!
-//! A directory is reached through `..` of one below it, or by its names from the root. Another process may have moved or replaced it
-//! in the meantime: only the directory that was open before is accepted.
+//! A directory is reached through `..` of one below it, or by its names from the root. Another
+//! process may have moved or replaced it in the meantime: only the directory that was open before
+//! is accepted.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -34,7 +35,8 @@ impl Birth {
     }
 }
 
-/// Identifies a directory. The time of creation tells it from a later one that has got the inode number of a removed one.
+/// Identifies a directory. The time of creation tells it from a later one that has got the inode
+/// number of a removed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DirectoryId {
     pub(super) identity: Identity,

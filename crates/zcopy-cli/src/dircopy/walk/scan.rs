@@ -62,7 +62,8 @@ pub(crate) enum Next {
     Stop,
 }
 
-/// Calls `show` for every entry beneath a directory. An entry that cannot be examined is shown as an error, and skipped.
+/// Calls `show` for every entry beneath a directory. An entry that cannot be examined is shown as
+/// an error, and skipped.
 ///
 /// Nothing is opened by its path, which may be longer than the kernel accepts.
 pub(crate) fn scan(
@@ -102,7 +103,8 @@ struct Scan<'a, S> {
 struct Level {
     /// `None` if the directory is closed, or could not be opened again.
     directory: Option<OwnedFd>,
-    /// Set when the directory is closed, and from the beginning if loops or other file systems must be detected.
+    /// Set when the directory is closed, and from the beginning if loops or other file systems must
+    /// be detected.
     id: Option<DirectoryId>,
     node: Arc<PathNode>,
     /// The directories in it that have not been entered.

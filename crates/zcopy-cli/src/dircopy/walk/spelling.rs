@@ -78,8 +78,8 @@ pub(crate) fn is_same(
     stat(directory, name).is_some_and(is_alike)
 }
 
-/// Creates a file to find out whether a directory lists names in the case in which they were created.
-/// False if no file can be created.
+/// Creates a file to find out whether a directory lists names in the case in which they were
+/// created. False if no file can be created.
 pub(crate) fn keeps_case(directory: BorrowedFd<'_>) -> bool {
     const N_TRIES: u32 = 10;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

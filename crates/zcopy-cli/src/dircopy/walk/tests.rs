@@ -41,7 +41,8 @@ impl Pair {
         self.scratch.path().join("destination").join(path)
     }
 
-    /// Makes a directory for each path that ends in `/`, and a file with its own path as contents for each other one.
+    /// Makes a directory for each path that ends in `/`, and a file with its own path as contents
+    /// for each other one.
     fn grow<P: AsRef<OsStr>>(&self, paths: impl IntoIterator<Item = P>) {
         for path in paths {
             let path = self.source(path.as_ref());

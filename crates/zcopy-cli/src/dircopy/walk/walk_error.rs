@@ -7,8 +7,8 @@ use super::OtherName;
 use crate::dircopy::write::metadata;
 use crate::quote::quoted;
 
-/// An error of the walk at a path. The whole message is `PATH: OPERATION: CAUSE`; this error displays `PATH`, and its sources the
-/// rest.
+/// An error of the walk at a path. The whole message is `PATH: OPERATION: CAUSE`; this error
+/// displays `PATH`, and its sources the rest.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", quoted(if path.as_os_str().is_empty() { ".".as_ref() } else { path.as_os_str() }))]
 pub(crate) struct WalkError {
@@ -39,16 +39,19 @@ pub(crate) enum Cause {
     /// A directory of the source is one of the destination that is being filled. It is skipped.
     #[error("cannot copy the destination into itself")]
     Contained,
-    /// A directory of the destination is one of the source that is being copied. Its entries are skipped.
+    /// A directory of the destination is one of the source that is being copied. Its entries are
+    /// skipped.
     #[error("cannot copy into the source")]
     IntoSource,
-    /// A directory of the destination was made accessible to its owner, and its former mode cannot be restored.
+    /// A directory of the destination was made accessible to its owner, and its former mode cannot
+    /// be restored.
     #[error("cannot give the destination directory back the mode that it had")]
     Mode(#[source] io::Error),
     /// The destination does not tell the name of a directory from another name. It is skipped.
     #[error("not copied")]
     OtherName(#[source] OtherName),
-    /// A run that was killed has left an unfinished copy in the source. It is skipped, and this is no error.
+    /// A run that was killed has left an unfinished copy in the source. It is skipped, and this is
+    /// no error.
     #[error("not copied: it is an unfinished copy, which a killed run left in the source")]
     Unfinished,
     /// An attribute of a directory cannot be kept.

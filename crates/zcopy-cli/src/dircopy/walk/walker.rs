@@ -22,10 +22,11 @@ use crate::dircopy::stat::identity;
 use crate::dircopy::stat::{file_type, is_directory};
 use crate::dircopy::write::atomic_file::temp_name;
 
-/// The entries of a tree in the bytewise order of their paths, and its directories made in the destination.
+/// The entries of a tree in the bytewise order of their paths, and its directories made in the
+/// destination.
 ///
-/// A directory is made before its first entry is returned. The walk keeps only the names in the directories on the way to the
-/// current one.
+/// A directory is made before its first entry is returned. The walk keeps only the names in the
+/// directories on the way to the current one.
 #[derive(Debug)]
 pub(crate) struct Walk<'a, R> {
     options: Options,
@@ -45,7 +46,8 @@ pub(crate) struct Walk<'a, R> {
 #[derive(Debug)]
 struct Level {
     directory: Arc<Directory>,
-    /// `None` if the directory is closed. If it cannot be opened again, its remaining names are dropped.
+    /// `None` if the directory is closed. If it cannot be opened again, its remaining names are
+    /// dropped.
     opened: Option<Arc<OpenDirs>>,
     names: Names,
 }
@@ -69,7 +71,8 @@ impl<'a, R: FnMut(WalkError)> Walk<'a, R> {
             spill,
         };
         root.retain();
-        // Another walk may have read this descriptor. An error comes back when the directory is read.
+        // Another walk may have read this descriptor. An error comes back when the directory is
+        // read.
         let _ = rustix::fs::seek(opened.source(), SeekFrom::Start(0));
         walk.enter(Arc::clone(root), Arc::clone(opened));
         walk
@@ -123,7 +126,8 @@ impl<'a, R: FnMut(WalkError)> Walk<'a, R> {
         else {
             return;
         };
-        // The way up leads through this directory, whose own mode may forbid that: so its mode is set later.
+        // The way up leads through this directory, whose own mode may forbid that: so its mode is
+        // set later.
         self.reopen_current(opened.as_deref());
         let Some(opened) = opened else {
             directory.abandon();
@@ -134,7 +138,8 @@ impl<'a, R: FnMut(WalkError)> Walk<'a, R> {
         }
     }
 
-    /// Opens the current directory again, if it was closed. If that fails, its remaining entries are skipped.
+    /// Opens the current directory again, if it was closed. If that fails, its remaining entries
+    /// are skipped.
     fn reopen_current(&mut self, child: Option<&OpenDirs>) {
         let Some(top) = self.levels.len().checked_sub(1) else {
             return;
@@ -217,7 +222,8 @@ impl<'a, R: FnMut(WalkError)> Walk<'a, R> {
         let stat = rustix::fs::fstat(&directory).map_err(|errno| Cause::Stat(errno.into()))?;
         let source_identity = identity(&stat);
         let above = || self.levels.iter().map(|level| &level.directory);
-        // Bind mounts and followed links may lead to any directory. One that is being filled would never come to an end.
+        // Bind mounts and followed links may lead to any directory. One that is being filled would
+        // never come to an end.
         if above().any(|directory| directory.is_copy(source_identity)) {
             return Err(Cause::Contained);
         }

@@ -36,8 +36,8 @@ pub enum Replace {
 }
 
 impl Replace {
-    /// Replaces a file that was found, and no file that was created since. That may be the copy of another name, which this file
-    /// system does not tell from this one.
+    /// Replaces a file that was found, and no file that was created since. That may be the copy of
+    /// another name, which this file system does not tell from this one.
     pub(crate) fn what_is_there(is_there: bool) -> Self {
         if is_there { Self::Yes } else { Self::No }
     }
@@ -48,7 +48,8 @@ impl Replace {
 pub enum Exclusivity {
     /// The kernel found the name free and gave it in one step.
     Atomic,
-    /// The name was found free before it was given. A file that another process put there in between has been replaced.
+    /// The name was found free before it was given. A file that another process put there in
+    /// between has been replaced.
     Checked,
 }
 
@@ -63,11 +64,13 @@ pub enum Durability {
 
 /// A regular file under construction in a directory.
 ///
-/// It has no name until it is [committed](Self::commit), if the file system supports that. Otherwise it has a hidden name,
-/// `.zc-dircopy-XXXXXXXX`, which is removed on drop. If the process is killed, the next run that lists the directory removes it.
+/// It has no name until it is [committed](Self::commit), if the file system supports that.
+/// Otherwise it has a hidden name, `.zc-dircopy-XXXXXXXX`, which is removed on drop. If the process
+/// is killed, the next run that lists the directory removes it.
 #[derive(Debug)]
 pub struct AtomicFile<D: AsFd> {
-    /// Dropped first: libfuse may keep a hidden name for good if it is removed right after the last close.
+    /// Dropped first: libfuse may keep a hidden name for good if it is removed right after the last
+    /// close.
     temp_name: TempName<D>,
     file: File,
 }
@@ -82,7 +85,8 @@ impl<D: AsFd> AtomicFile<D> {
         Self::with_mode(directory, PRIVATE)
     }
 
-    /// Creates an empty file with this mode, less the umask. If it has a hidden name, its mode is 0600.
+    /// Creates an empty file with this mode, less the umask. If it has a hidden name, its mode is
+    /// 0600.
     ///
     /// # Errors
     ///
@@ -107,7 +111,8 @@ impl<D: AsFd> AtomicFile<D> {
         loop {
             let make = |name: &CStr| rustix::fs::openat(&directory, name, flags, PRIVATE);
             let (file, name) = temp_name::make(make)?;
-            // Between the two calls another run may have taken it for the file of a killed run, and removed it.
+            // Between the two calls another run may have taken it for the file of a killed run, and
+            // removed it.
             if lock(&file) && rustix::fs::fstat(&file)?.st_nlink > 0 {
                 let hidden = Some(name);
                 return Ok(Self {
@@ -129,7 +134,8 @@ impl<D: AsFd> AtomicFile<D> {
         self.temp_name.hidden.is_none()
     }
 
-    /// Reports errors of earlier writes that the kernel returns only from `close(2)`, as network file systems do.
+    /// Reports errors of earlier writes that the kernel returns only from `close(2)`, as network
+    /// file systems do.
     ///
     /// # Errors
     ///
@@ -142,8 +148,9 @@ impl<D: AsFd> AtomicFile<D> {
     ///
     /// # Errors
     ///
-    /// `EEXIST`, if another file has the name and must not be replaced; `EISDIR`, if that is a directory; those of `fsync(2)`,
-    /// `linkat(2)` and `renameat(2)`. After an error the name is unchanged, unless only the directory could not be synced.
+    /// `EEXIST`, if another file has the name and must not be replaced; `EISDIR`, if that is a
+    /// directory; those of `fsync(2)`, `linkat(2)` and `renameat(2)`. After an error the name is
+    /// unchanged, unless only the directory could not be synced.
     pub fn commit(
         mut self,
         name: &CStr,
@@ -233,7 +240,8 @@ fn sync(directory: BorrowedFd<'_>, durability: Durability) -> Result<(), Errno> 
     }
 }
 
-/// Locks a file, so that no other run takes it for the file of a killed run. False if another run has locked it to remove it.
+/// Locks a file, so that no other run takes it for the file of a killed run. False if another run
+/// has locked it to remove it.
 ///
 /// Without locks the result is true: other runs cannot lock the file either, and do not remove it.
 fn lock(file: impl AsFd) -> bool {
@@ -273,7 +281,8 @@ fn can_be_named() -> bool {
 ///
 /// # Kernel notes
 ///
-/// `AT_EMPTY_PATH` needs `CAP_DAC_READ_SEARCH` or Linux 6.10, and fails with `ENOENT` otherwise. Then the path through `/proc` works.
+/// `AT_EMPTY_PATH` needs `CAP_DAC_READ_SEARCH` or Linux 6.10, and fails with `ENOENT` otherwise.
+/// Then the path through `/proc` works.
 fn link_nameless(
     file: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,

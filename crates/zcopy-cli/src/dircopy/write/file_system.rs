@@ -40,6 +40,7 @@ pub(crate) fn is_foreign(file: impl AsFd) -> bool {
 
 fn kind(file: impl AsFd) -> Option<i128> {
     let found = rustix::fs::fstatfs(file).ok()?;
-    // The type of `f_type` depends on the architecture. If it is a 32-bit integer, the value may be negative.
+    // The type of `f_type` depends on the architecture. If it is a 32-bit integer, the value may be
+    // negative.
     Some(i128::from(found.f_type) & 0xffff_ffff)
 }

@@ -1,7 +1,8 @@
 //! Copies owner, extended attributes, access lists, mode and times from an original to its copy.
 //!
-//! The kernel dictates the order. `chown(2)` clears privileges, so the owner comes first. A mode without write permission
-//! forbids `setxattr(2)`, so the mode comes after the attributes. The times come last.
+//! The kernel dictates the order. `chown(2)` clears privileges, so the owner comes first. A mode
+//! without write permission forbids `setxattr(2)`, so the mode comes after the attributes. The
+//! times come last.
 //!
 //! - `named`: a file that is reached by a name in an open directory.
 //! - `preserve`: the attributes to keep, and the mode where it is not kept.
@@ -31,7 +32,8 @@ mod named;
 mod preserve;
 mod xattrs;
 
-/// The permissions that a file passes on to the file that replaces it. The new file does not get the access list.
+/// The permissions that a file passes on to the file that replaces it. The new file does not get
+/// the access list.
 ///
 /// # Errors
 ///
@@ -43,16 +45,18 @@ pub(crate) fn mode_to_hand_on(file: Named<'_>, stat: &Stat) -> io::Result<Mode> 
     Ok(xattrs::mode_without_list(&Target::Named(&path), mode))
 }
 
-/// Gives an open file or directory the attributes of its original that are to be preserved. `stat` describes the original.
+/// Gives an open file or directory the attributes of its original that are to be preserved. `stat`
+/// describes the original.
 ///
 /// Call this after the last write and the last new name: both change the times.
 ///
-/// Removes access lists and `user.*` and `trusted.*` attributes that the original lacks, such as an access list inherited
-/// from a directory.
+/// Removes access lists and `user.*` and `trusted.*` attributes that the original lacks, such as an
+/// access list inherited from a directory.
 ///
 /// # Errors
 ///
-/// The first attribute that could not be kept. The others are kept as far as possible. Two losses are no error:
+/// The first attribute that could not be kept. The others are kept as far as possible. Two losses
+/// are no error:
 /// - the owner, if the process lacks the privilege to set it. The set-user-ID and set-group-ID bits and the file's
 ///   capabilities are then lost too;
 /// - attributes other than `user.*` that the file system of the destination lacks, or that a process without privileges
@@ -76,7 +80,8 @@ pub(crate) fn apply(
 
 /// The same for a new file in a directory that [hands no access list down](hands_down).
 ///
-/// If the directory has got a default access list in the meantime, the file keeps the list that it inherited.
+/// If the directory has got a default access list in the meantime, the file keeps the list that it
+/// inherited.
 ///
 /// # Errors
 ///
@@ -124,7 +129,8 @@ fn apply_over(
 ) -> Result<(), Error> {
     let (source, target) = (Target::Open(source), Target::Open(destination));
     let mut errors = Errors::default();
-    // A new file often has the right owner and mode already, and a call that changes nothing costs as much as others.
+    // A new file often has the right owner and mode already, and a call that changes nothing costs
+    // as much as others.
     let new = rustix::fs::fstat(destination).ok();
     let is_theirs = new.is_some_and(|new| (new.st_uid, new.st_gid) == (stat.st_uid, stat.st_gid));
     let owner = if is_theirs {
@@ -161,9 +167,11 @@ fn apply_over(
     errors.into_result().map_err(|error| error.on(destination))
 }
 
-/// The same for a symbolic link, which is not followed, and for a FIFO, a socket or a device, which must not be opened.
+/// The same for a symbolic link, which is not followed, and for a FIFO, a socket or a device, which
+/// must not be opened.
 ///
-/// A link has no mode. Its extended attributes are reached through `/proc`; without `/proc` they are lost.
+/// A link has no mode. Its extended attributes are reached through `/proc`; without `/proc` they
+/// are lost.
 ///
 /// # Errors
 ///
@@ -213,7 +221,8 @@ pub(crate) fn apply_named(
 
 /// Opens a file that has just been made as a copy of `original`.
 ///
-/// Another process may have put a file with other names in its place. Such a file must not get another owner or mode.
+/// Another process may have put a file with other names in its place. Such a file must not get
+/// another owner or mode.
 fn hold_new(named: Named<'_>, original: &Stat) -> Result<(OwnedFd, CString), Error> {
     let failed = |errno| Error::new(Attribute::Any, errno);
     let (held, path) = hold(named).map_err(failed)?;
@@ -252,7 +261,8 @@ fn set_owner(
     }
 }
 
-/// The permissions, without the set-user-ID and set-group-ID bits if those would stand for another owner.
+/// The permissions, without the set-user-ID and set-group-ID bits if those would stand for another
+/// owner.
 fn mode(stat: &Stat, owner: Owner) -> Mode {
     let mode = permissions(stat);
     match owner {

@@ -8,7 +8,8 @@ use crate::digest::{Algorithm, Backend, MultiStream, StreamId};
 
 /// Streams that are hashed together, a block of each at a time.
 ///
-/// A stream that has more blocks than others waits for their next blocks, so that all lanes are busy.
+/// A stream that has more blocks than others waits for their next blocks, so that all lanes are
+/// busy.
 #[derive(Debug)]
 pub(super) struct Streams {
     lanes: MultiStream,
@@ -132,7 +133,8 @@ mod tests {
     use super::*;
     use crate::digest::{Digest, digests};
 
-    /// The replies to these blocks of `n_streams` streams, which begin before and end after all blocks.
+    /// The replies to these blocks of `n_streams` streams, which begin before and end after all
+    /// blocks.
     fn told(backend: Backend, blocks: &[(usize, Vec<u8>)], n_streams: usize) -> Vec<Reply> {
         let (inbox, messages) = sync_channel(100);
         let (reply, replies) = channel();

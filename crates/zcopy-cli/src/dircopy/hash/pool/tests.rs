@@ -193,7 +193,8 @@ fn what_was_kept_is_hashed_together() {
     }
 }
 
-/// Full lanes take no longer than half of them, and a thread without streams leaves its core to those who copy.
+/// Full lanes take no longer than half of them, and a thread without streams leaves its core to
+/// those who copy.
 #[test]
 fn the_lanes_of_one_thread_are_filled_before_those_of_the_next() {
     for backend in Backend::all().filter(|backend| backend.lanes() > 1) {
@@ -245,7 +246,8 @@ fn a_stream_without_bytes_is_not_waited_for() {
     }
 }
 
-/// Long blocks would have others wait for long. As many bytes may wait as were asked for all the same.
+/// Long blocks would have others wait for long. As many bytes may wait as were asked for all the
+/// same.
 #[test]
 fn long_blocks_are_hashed_in_pieces_where_there_are_lanes() {
     for backend in Backend::all() {

@@ -28,8 +28,8 @@ enum Reply {
 }
 
 impl HashThread {
-    /// Starts the thread. The reader waits while `queue_size` blocks are queued. `None` if no thread
-    /// can be started.
+    /// Starts the thread. The reader waits while `queue_size` blocks are queued. `None` if no
+    /// thread can be started.
     pub(super) fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         queue_size: usize,

@@ -29,7 +29,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Verifies the working directory against its manifests, on all processors, and reports everything.
+    /// Verifies the working directory against its manifests, on all processors, and reports
+    /// everything.
     pub fn new() -> Self {
         Self {
             directories: Vec::new(),
@@ -62,8 +63,8 @@ impl Options {
 
     /// Sets the algorithm of the lines without a tag. Lines with a different number of digits are
     /// improperly formatted then. By default the number of digits and the name of the list
-    /// [imply](ChecksumAlgorithm::from_list) the algorithm. Without a list, records of other algorithms
-    /// are skipped.
+    /// [imply](ChecksumAlgorithm::from_list) the algorithm. Without a list, records of other
+    /// algorithms are skipped.
     pub fn hash(mut self, algorithm: impl Into<ChecksumAlgorithm>) -> Self {
         self.hash = Some(algorithm.into());
         self
@@ -147,7 +148,8 @@ impl Options {
         self
     }
 
-    /// How many levels of a tree are open at once while it is searched for unlisted files. Default: 64.
+    /// How many levels of a tree are open at once while it is searched for unlisted files. Default:
+    /// 64.
     pub(crate) fn most_open(mut self, n_levels: usize) -> Self {
         self.most_open = n_levels;
         self

@@ -83,8 +83,8 @@ pub(crate) struct Streams<'a> {
 }
 
 impl Streams<'_> {
-    /// Writes a message to standard error, after the program's name. Errors are ignored: if standard
-    /// error is closed, nobody reads it.
+    /// Writes a message to standard error, after the program's name. Errors are ignored: if
+    /// standard error is closed, nobody reads it.
     pub(crate) fn write_message(&mut self, message: &str) {
         let mut line = exit::program().into_vec();
         line.extend_from_slice(b": ");

@@ -322,8 +322,8 @@ impl<'a> Tree<'a> {
         Ok(())
     }
 
-    /// Verifies the files again whose failures another run may have caused, against the records that
-    /// the tree has now.
+    /// Verifies the files again whose failures another run may have caused, against the records
+    /// that the tree has now.
     fn recheck(&mut self, report: &mut Report<'_, '_>) -> Result<(), TreeError> {
         for n_left in (0..MAX_LOOKS).rev() {
             let Some(suspects) = self.suspects.take_if(|suspects| suspects.has_results()) else {

@@ -43,7 +43,8 @@ pub(super) struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    /// Makes a verifier of the tree at `root`. If the options set a queue, a thread in `scope` hashes.
+    /// Makes a verifier of the tree at `root`. If the options set a queue, a thread in `scope`
+    /// hashes.
     pub(super) fn new<'scope>(
         root: BorrowedFd<'a>,
         shared: Shared<'a>,

@@ -23,8 +23,9 @@ use inputs::Inputs;
 mod inputs;
 mod opening;
 
-/// How far file times may be behind the clock that manifests take their times from: the kernel takes
-/// file times at its last tick, which is up to 10 ms ago (`CONFIG_HZ=100`), and twice that for safety.
+/// How far file times may be behind the clock that manifests take their times from: the kernel
+/// takes file times at its last tick, which is up to 10 ms ago (`CONFIG_HZ=100`), and twice that
+/// for safety.
 const COARSE_CLOCK: SignedDuration = SignedDuration::from_millis(20);
 
 /// The manifests of a tree.
@@ -150,8 +151,8 @@ impl Archive {
     }
 
     /// Whether the newest manifest was begun after a file with this time was modified. In doubt it
-    /// was not: the time of a file may be earlier than the modification. The journal of a killed run
-    /// does not count: that run may not have come to the file.
+    /// was not: the time of a file may be earlier than the modification. The journal of a killed
+    /// run does not count: that run may not have come to the file.
     pub(crate) fn is_newer_than(&self, modified: Time) -> bool {
         let rounded = match modified.coarsest_granularity() {
             Granularity::Seconds(seconds) => SignedDuration::from_secs(seconds),
@@ -181,8 +182,8 @@ impl Archive {
 
     /// The header of a new manifest that includes all manifests and journals.
     ///
-    /// `in_source` are the files in the root of the source that have the name of a manifest. None of
-    /// them replaces a manifest of this tree, so that the header names the others alone.
+    /// `in_source` are the files in the root of the source that have the name of a manifest. None
+    /// of them replaces a manifest of this tree, so that the header names the others alone.
     pub(crate) fn next_header(&self, source: Vec<u8>, in_source: Vec<Copied>) -> Header {
         let mut time = Timestamp::now();
         if let Some(newest) = self.newest

@@ -95,7 +95,8 @@ impl Candidate {
         Some(self.header.as_ref().ok()?.as_ref()?.time)
     }
 
-    /// Sorts by age. Manifests with a time are newer than all without one, regardless of their names.
+    /// Sorts by age. Manifests with a time are newer than all without one, regardless of their
+    /// names.
     pub(crate) fn age(&self) -> (Option<Timestamp>, Name) {
         (self.time(), self.name)
     }

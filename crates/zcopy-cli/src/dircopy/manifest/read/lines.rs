@@ -27,8 +27,8 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The next line, or an error if it is too long. Skips empty lines and those that begin with `#`,
-    /// as `sha256sum` does. Skips a byte order mark at the start.
+    /// The next line, or an error if it is too long. Skips empty lines and those that begin with
+    /// `#`, as `sha256sum` does. Skips a byte order mark at the start.
     pub(crate) fn next(&mut self) -> io::Result<Option<Result<Vec<u8>, ParseLineError>>> {
         loop {
             let mut line = Vec::new();

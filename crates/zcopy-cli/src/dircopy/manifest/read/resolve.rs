@@ -12,7 +12,8 @@ use crate::dircopy::walk::spelling::paths::PathSpellings;
 
 impl Record {
     /// The digest that the file should have. If a killed run was about to change the file, this
-    /// reads the file to learn whether the run did. `root` is the root of the tree and `null` is `/dev/null`.
+    /// reads the file to learn whether the run did. `root` is the root of the tree and `null` is
+    /// `/dev/null`.
     ///
     /// Returns `None` if the run had not added the file yet.
     ///

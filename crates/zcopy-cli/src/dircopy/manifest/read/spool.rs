@@ -1,7 +1,8 @@
 //! Entries that are sorted on disk.
 //!
-//! Manifests of this tool are sorted by path. Others may be in any order, and so are journals: their
-//! entries are sorted in pieces that fit in memory, and each piece is written to a temporary file.
+//! Manifests of this tool are sorted by path. Others may be in any order, and so are journals:
+//! their entries are sorted in pieces that fit in memory, and each piece is written to a temporary
+//! file.
 
 use std::borrow::BorrowMut;
 use std::fs::File;

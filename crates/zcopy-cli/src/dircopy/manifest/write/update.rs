@@ -356,8 +356,8 @@ impl<'a> Update<'a> {
             other,
             ..
         } = self.writers;
-        // The other one repeats lines of earlier manifests, and replaces none of them. Once the main
-        // one has its name too, both replace all.
+        // The other one repeats lines of earlier manifests, and replaces none of them. Once the
+        // main one has its name too, both replace all.
         let other = other.map(|other| other.finish(&directory)).transpose()?;
         let main = main.finish(&directory)?;
         Ok([main].into_iter().chain(other).collect())

@@ -22,8 +22,8 @@ const BLOCK: usize = 64 << 10;
 /// The most names that are tried: a limit, in case every name gives `EEXIST`.
 const MAX_NAMES: u32 = 1_000;
 
-/// A manifest that is being written. It gets its name when it is finished. If the process is killed,
-/// or this is dropped, nothing remains of it.
+/// A manifest that is being written. It gets its name when it is finished. If the process is
+/// killed, or this is dropped, nothing remains of it.
 #[derive(Debug)]
 pub(crate) struct Writer {
     lines: Draft,

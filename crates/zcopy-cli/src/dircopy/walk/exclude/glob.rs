@@ -4,12 +4,13 @@ use std::borrow::Cow;
 
 use globset::{ErrorKind, GlobBuilder};
 
-/// The first of 256 characters that stand for bytes that are not part of a UTF-8 character. They are the last ones of Unicode, in a
-/// private use area.
+/// The first of 256 characters that stand for bytes that are not part of a UTF-8 character. They
+/// are the last ones of Unicode, in a private use area.
 const BYTES: u32 = 0x10_ff00;
 
-/// Converts bytes to text. Each UTF-8 character, and each byte that is not part of one, becomes one character. Different bytes become
-/// different text: a character that itself [stands for a byte](BYTES) becomes one character for each of its bytes.
+/// Converts bytes to text. Each UTF-8 character, and each byte that is not part of one, becomes one
+/// character. Different bytes become different text: a character that itself [stands for a
+/// byte](BYTES) becomes one character for each of its bytes.
 pub(super) fn text(bytes: &[u8]) -> Cow<'_, str> {
     let is_plain = |text: &str| text.chars().all(|c| u32::from(c) < BYTES);
     if let Ok(text) = str::from_utf8(bytes)
@@ -47,8 +48,9 @@ pub(super) fn to_regex(glob: &str) -> Result<String, ErrorKind> {
     Ok(on_characters(built.regex()))
 }
 
-/// Converts an expression of `globset`, which matches bytes, into one that matches characters. `globset` writes a character beyond
-/// ASCII as its UTF-8 bytes, `\xc3\xa9`, even in a class, where these are two elements. Its negated classes match `/`.
+/// Converts an expression of `globset`, which matches bytes, into one that matches characters.
+/// `globset` writes a character beyond ASCII as its UTF-8 bytes, `\xc3\xa9`, even in a class, where
+/// these are two elements. Its negated classes match `/`.
 fn on_characters(regex: &str) -> String {
     let mut rest = regex.strip_prefix("(?-u)").unwrap_or(regex).chars();
     let mut characters = String::new();

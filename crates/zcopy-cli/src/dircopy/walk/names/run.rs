@@ -48,7 +48,8 @@ impl Run {
     pub(super) fn sort(&mut self) {
         let Self { arena, order, .. } = self;
         let from = |start: u32| &arena[start as usize..];
-        // A zero byte ends each name and sorts before all others, so that a comparison never passes the end of a name.
+        // A zero byte ends each name and sorts before all others, so that a comparison never passes
+        // the end of a name.
         order.sort_unstable_by(|a, b| from(*a).cmp(from(*b)));
         // A file that is renamed in the meantime may be read twice.
         order.dedup_by(|a, b| key(arena, *a) == key(arena, *b));

@@ -13,11 +13,12 @@ use crate::dircopy::write::temporary_file::temporary_file;
 /// How many bytes the reader of a run reads ahead. There may be hundreds of readers.
 const READ_AHEAD: usize = 16 << 10;
 
-/// From this number of levels on that a walk may keep open, a temporary file takes the place of one. With fewer descriptors the
-/// names stay in memory.
+/// From this number of levels on that a walk may keep open, a temporary file takes the place of
+/// one. With fewer descriptors the names stay in memory.
 const MIN_LEVELS: usize = 8;
 
-/// The temporary file of a walk, which is made for the first run that is stored. Its readers share its descriptor.
+/// The temporary file of a walk, which is made for the first run that is stored. Its readers share
+/// its descriptor.
 #[derive(Debug, Default)]
 pub(in crate::dircopy::walk) struct Spill {
     file: Option<Arc<File>>,
@@ -35,7 +36,8 @@ enum Descriptors {
 }
 
 impl Spill {
-    /// The spill of a walk that may keep `most_open` levels open. Takes one of them if it is to store names.
+    /// The spill of a walk that may keep `most_open` levels open. Takes one of them if it is to
+    /// store names.
     pub(in crate::dircopy::walk) fn in_place_of_level(most_open: &mut usize) -> Self {
         let descriptors = if *most_open < MIN_LEVELS {
             Descriptors::TooFew
@@ -84,7 +86,8 @@ impl Spill {
         }
         let start = self.end;
         let end = write(run, &file, start).inspect_err(|_| {
-            // A part of a run would only keep the disk full. If it stays, the next run takes its place.
+            // A part of a run would only keep the disk full. If it stays, the next run takes its
+            // place.
             let _ = file.set_len(start);
         })?;
         self.end = end;

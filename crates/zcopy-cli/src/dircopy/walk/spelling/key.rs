@@ -5,10 +5,11 @@ use std::hash::{DefaultHasher, Hasher as _};
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Folds a name as a file system would that combines the rules of all: it ignores case, composition, and dots and spaces at the
-/// end.
+/// Folds a name as a file system would that combines the rules of all: it ignores case,
+/// composition, and dots and spaces at the end.
 ///
-/// Names that fold differently are different on every file system. Names that fold to the same must be tried.
+/// Names that fold differently are different on every file system. Names that fold to the same must
+/// be tried.
 pub(crate) fn fold(name: &[u8]) -> Vec<u8> {
     let is_ignored = |byte: &&u8| matches!(byte, b'.' | b' ');
     let n_ignored = name.iter().rev().take_while(is_ignored).count();

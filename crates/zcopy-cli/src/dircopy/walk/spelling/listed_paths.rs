@@ -10,8 +10,8 @@ use super::{is_same, stat};
 
 /// Finds the paths by which directories list files.
 ///
-/// Paths that ascend have the paths beneath each directory in a row. The names in the directories on
-/// the way to the last path are kept, so that each directory is listed once or twice.
+/// Paths that ascend have the paths beneath each directory in a row. The names in the directories
+/// on the way to the last path are kept, so that each directory is listed once or twice.
 #[derive(Debug, Default)]
 pub(crate) struct ListedPaths {
     /// The root and the directories on the way to the last path.

@@ -11,9 +11,10 @@ use crate::dircopy::walk::name_set::Listed;
 
 /// Compares the names in paths beneath a directory with the names that the directories list.
 ///
-/// Paths that ascend have the paths beneath each directory in a row. The listings of the directories
-/// on the way to the last path are kept, so that each directory is listed once or twice, however
-/// many paths lead through it. Directories of file systems that tell names apart are not listed.
+/// Paths that ascend have the paths beneath each directory in a row. The listings of the
+/// directories on the way to the last path are kept, so that each directory is listed once or
+/// twice, however many paths lead through it. Directories of file systems that tell names apart are
+/// not listed.
 #[derive(Debug, Default)]
 pub(crate) struct PathSpellings {
     /// The root and the directories on the way to the last path.
@@ -41,8 +42,8 @@ struct Listing {
 struct Changed([(i64, u64); 2]);
 
 impl PathSpellings {
-    /// Whether a path beneath `root` leads to a file only because a directory does not tell one of its
-    /// names from another spelling. False if that cannot be found out. `root` must be the same
+    /// Whether a path beneath `root` leads to a file only because a directory does not tell one of
+    /// its names from another spelling. False if that cannot be found out. `root` must be the same
     /// in all calls.
     pub(crate) fn is_spelled_otherwise(&mut self, root: BorrowedFd<'_>, path: &[u8]) -> bool {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -84,8 +85,8 @@ impl PathSpellings {
 }
 
 impl Level {
-    /// Whether the directory finds a name that it does not list, and lists names in the case in which
-    /// they were created.
+    /// Whether the directory finds a name that it does not list, and lists names in the case in
+    /// which they were created.
     fn is_otherwise(&mut self, directory: BorrowedFd<'_>, name: &CStr) -> bool {
         let is_found = |other: &CString| stat(directory, other).is_some();
         stat(directory, name).is_some()

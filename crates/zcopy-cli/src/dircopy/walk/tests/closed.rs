@@ -15,7 +15,8 @@ fn next_is<R: FnMut(WalkError)>(walk: &mut Walk<'_, R>, path: &str) {
     entry.done().unwrap();
 }
 
-/// Something is moved after `a/b/c/1` was given. Returns what is given after that, and what is complained of.
+/// Something is moved after `a/b/c/1` was given. Returns what is given after that, and what is
+/// complained of.
 fn moved_at_the_bottom(pair: &Pair, options: Options, move_it: impl FnOnce()) -> Copied {
     pair.grow(["a/b/c/1", "a/b/z", "a/z", "z"]);
     let root = pair.root();

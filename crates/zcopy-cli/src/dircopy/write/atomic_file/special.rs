@@ -22,7 +22,8 @@ pub(crate) struct Placed {
     pub(crate) exclusivity: Exclusivity,
 }
 
-/// An entry of the source that is neither a regular file nor a directory: a symbolic link, a FIFO, a socket, a device.
+/// An entry of the source that is neither a regular file nor a directory: a symbolic link, a FIFO,
+/// a socket, a device.
 #[derive(Debug)]
 pub(crate) struct SpecialFile<'a> {
     named: Named<'a>,
@@ -63,7 +64,8 @@ impl<'a> SpecialFile<'a> {
         })
     }
 
-    /// Sets the attributes to preserve. `replaced_mode` is the mode of the file that the copy replaces, if it has the same type.
+    /// Sets the attributes to preserve. `replaced_mode` is the mode of the file that the copy
+    /// replaces, if it has the same type.
     #[must_use]
     pub(crate) fn preserve(mut self, preserve: Preserve, replaced_mode: Option<Mode>) -> Self {
         self.preserve = preserve;
@@ -92,7 +94,8 @@ impl<'a> SpecialFile<'a> {
 ///
 /// # Errors
 ///
-/// Those of [`AtomicFile::commit`](super::AtomicFile::commit), `symlinkat(2)` and `mknodat(2)`: `EPERM` for a device, if the user is not root.
+/// Those of [`AtomicFile::commit`](super::AtomicFile::commit), `symlinkat(2)` and `mknodat(2)`:
+/// `EPERM` for a device, if the user is not root.
 pub(crate) fn place_other(
     source: &SpecialFile<'_>,
     destination: Named<'_>,
@@ -137,7 +140,8 @@ pub(crate) fn place_other(
     })
 }
 
-/// Whether setting the times of a symbolic link in this directory would change the link's target instead.
+/// Whether setting the times of a symbolic link in this directory would change the link's target
+/// instead.
 ///
 /// A dangling link is created to find out: the call fails if it follows the link.
 pub(crate) fn follows_links(directory: BorrowedFd<'_>) -> bool {
@@ -166,8 +170,8 @@ pub(crate) fn follows_links(directory: BorrowedFd<'_>) -> bool {
 ///
 /// # Errors
 ///
-/// Those of [`AtomicFile::commit`](super::AtomicFile::commit) and `linkat(2)`: `EMLINK`, if the file has the most links possible; `EXDEV` or
-/// `EPERM`, if the file system has no hard links.
+/// Those of [`AtomicFile::commit`](super::AtomicFile::commit) and `linkat(2)`: `EMLINK`, if the
+/// file has the most links possible; `EXDEV` or `EPERM`, if the file system has no hard links.
 pub(crate) fn place_link(
     existing: Named<'_>,
     destination: Named<'_>,
@@ -225,10 +229,11 @@ impl Linked {
     }
 }
 
-/// The same as [`place_link`], but the link is made under a hidden name first, and gets its own name only if it is proven to be
-/// that file.
+/// The same as [`place_link`], but the link is made under a hidden name first, and gets its own
+/// name only if it is proven to be that file.
 ///
-/// `announce` is called after the proof, before a file is replaced. If it fails, nothing is replaced.
+/// `announce` is called after the proof, before a file is replaced. If it fails, nothing is
+/// replaced.
 ///
 /// # Errors
 ///
@@ -236,8 +241,8 @@ impl Linked {
 ///
 /// # Kernel notes
 ///
-/// sshfs and other drivers that identify files by path give each name of a file an inode number of its own, and a link count of 1.
-/// Such names cannot be told from names of different files.
+/// sshfs and other drivers that identify files by path give each name of a file an inode number of
+/// its own, and a link count of 1. Such names cannot be told from names of different files.
 pub(crate) fn place_proven_link(
     existing: LinkSource<'_>,
     destination: Named<'_>,

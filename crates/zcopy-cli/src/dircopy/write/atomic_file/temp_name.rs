@@ -1,7 +1,8 @@
 //! Hidden names of files under construction: `.zc-dircopy-XXXXXXXX`.
 //!
-//! A run may be killed between any two calls, and the next run removes the hidden names that it finds. So it may also remove a name
-//! that a live run has just made: that run then makes a new one. Regular files are locked while they are written, and not removed.
+//! A run may be killed between any two calls, and the next run removes the hidden names that it
+//! finds. So it may also remove a name that a live run has just made: that run then makes a new
+//! one. Regular files are locked while they are written, and not removed.
 
 use std::ffi::{CStr, CString};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -86,8 +87,9 @@ pub(crate) fn put<T>(
 ///
 /// # Kernel notes
 ///
-/// NFS and most FUSE file systems do not know `RENAME_NOREPLACE`, and answer `EINVAL`. NFS has hard links. FAT has no hard links, but
-/// knows the flag. FUSE drivers for exFAT and cloud storage have neither.
+/// NFS and most FUSE file systems do not know `RENAME_NOREPLACE`, and answer `EINVAL`. NFS has hard
+/// links. FAT has no hard links, but knows the flag. FUSE drivers for exFAT and cloud storage have
+/// neither.
 pub(crate) fn rename(
     directory: BorrowedFd<'_>,
     hidden: &CStr,
@@ -112,7 +114,8 @@ pub(crate) fn rename(
         Err(errno) if lacks_links(errno) => {}
         Err(errno) => return Err(errno),
     }
-    // Two threads may have names that the file system does not tell apart. With the lock, the second one finds the first one's file.
+    // Two threads may have names that the file system does not tell apart. With the lock, the
+    // second one finds the first one's file.
     let _guard = CHECKED_RENAME
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
@@ -176,7 +179,8 @@ impl Leftovers {
         }
     }
 
-    /// Removes the names, except files that a run has locked, and those that `keeps` keeps. A name that cannot be removed stays.
+    /// Removes the names, except files that a run has locked, and those that `keeps` keeps. A name
+    /// that cannot be removed stays.
     pub(crate) fn remove(&self, directory: BorrowedFd<'_>, mut keeps: impl FnMut(&CStr) -> bool) {
         for name in self.files.iter().filter(|name| !keeps(name)) {
             sweep_name(directory, name);
@@ -199,7 +203,8 @@ fn sweep_name(directory: BorrowedFd<'_>, name: &CStr) {
             let Ok(file) = rustix::fs::openat(directory, name, flags, Mode::empty()) else {
                 return;
             };
-            // The lock is held until the name is removed: a run that has just created the file notices one or the other.
+            // The lock is held until the name is removed: a run that has just created the file
+            // notices one or the other.
             if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
                 remove(directory, name);
             }

@@ -1,4 +1,5 @@
-//! Access lists, as extended attributes hold them (pure). See `acl(5)` and `<linux/posix_acl_xattr.h>`.
+//! Access lists, as extended attributes hold them (pure). See `acl(5)` and
+//! `<linux/posix_acl_xattr.h>`.
 
 use rustix::fs::Mode;
 
@@ -7,7 +8,8 @@ use rustix::fs::Mode;
 pub(super) struct AccessList {
     owner: u32,
     owning_group: u32,
-    /// The upper limit for the owning group and for named users and groups. A list without names has no mask.
+    /// The upper limit for the owning group and for named users and groups. A list without names
+    /// has no mask.
     mask: Option<u32>,
     others: u32,
 }
@@ -40,7 +42,8 @@ impl AccessList {
         self.with_group(self.mask.unwrap_or(self.owning_group))
     }
 
-    /// The mode of a file without this list. Its owning group gets no more permissions than the list gave it.
+    /// The mode of a file without this list. Its owning group gets no more permissions than the
+    /// list gave it.
     pub(super) fn mode_without_list(self) -> Mode {
         self.with_group(self.owning_group & self.mask.unwrap_or(7))
     }

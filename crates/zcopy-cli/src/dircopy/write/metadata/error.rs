@@ -19,7 +19,8 @@ pub(crate) struct Error {
     n_more: usize,
     #[source]
     cause: io::Error,
-    /// The features that the file system lacks, if these explain every lost attribute; otherwise empty.
+    /// The features that the file system lacks, if these explain every lost attribute; otherwise
+    /// empty.
     limitations: Vec<Limitation>,
 }
 
@@ -50,7 +51,8 @@ impl Error {
         }
     }
 
-    /// The features that the file system of the destination lacks, if these explain every lost attribute; otherwise empty.
+    /// The features that the file system of the destination lacks, if these explain every lost
+    /// attribute; otherwise empty.
     pub(crate) fn limitations(&self) -> &[Limitation] {
         &self.limitations
     }
@@ -92,8 +94,9 @@ impl Attribute {
     ///
     /// # Kernel notes
     ///
-    /// FAT, exFAT and file systems that are mounted with one owner and mode for all files answer `EPERM` even to root. A file
-    /// system without extended attributes answers `EOPNOTSUPP`. Drivers in user space answer `ENOSYS` to calls that they lack.
+    /// FAT, exFAT and file systems that are mounted with one owner and mode for all files answer
+    /// `EPERM` even to root. A file system without extended attributes answers `EOPNOTSUPP`.
+    /// Drivers in user space answer `ENOSYS` to calls that they lack.
     fn limitation(&self, errno: Errno) -> Option<Limitation> {
         // For other users `EPERM` says nothing about the file system.
         let is_refused = errno == Errno::PERM && rustix::process::geteuid().is_root();
@@ -147,11 +150,13 @@ impl Errors {
         }
     }
 
-    /// Reads owner and mode back, and adds an error for each that a foreign file system has silently ignored.
+    /// Reads owner and mode back, and adds an error for each that a foreign file system has
+    /// silently ignored.
     ///
     /// # Kernel notes
     ///
-    /// FAT and exFAT ignore a mode that they cannot keep. ntfs-3g without its option `permissions` ignores owners.
+    /// FAT and exFAT ignore a mode that they cannot keep. ntfs-3g without its option `permissions`
+    /// ignores owners.
     pub(super) fn add_ignored(
         &mut self,
         file: BorrowedFd<'_>,

@@ -15,7 +15,8 @@ pub(crate) struct Named<'a> {
     pub(crate) name: &'a CStr,
 }
 
-/// Opens a file with `O_PATH`, and returns a path through `/proc` that leads to it while it is open.
+/// Opens a file with `O_PATH`, and returns a path through `/proc` that leads to it while it is
+/// open.
 pub(crate) fn hold(named: Named<'_>) -> Result<(OwnedFd, CString), Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let held = rustix::fs::openat(named.directory, named.name, flags, Mode::empty())?;

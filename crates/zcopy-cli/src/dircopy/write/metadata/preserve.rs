@@ -6,17 +6,19 @@ use rustix::fs::{FileType, Mode};
 
 use super::xattrs::{Space, Target, default_mode, mode_without_list};
 
-/// Which attributes a copy takes from its original, as `--preserve` of `cp(1)` lists them. Times are always among them.
+/// Which attributes a copy takes from its original, as `--preserve` of `cp(1)` lists them. Times
+/// are always among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Preserve {
-    /// User and group. Otherwise the kernel chooses: the user of the process, and its group or, if the directory has the
-    /// set-group-ID bit, the directory's group.
+    /// User and group. Otherwise the kernel chooses: the user of the process, and its group or, if
+    /// the directory has the set-group-ID bit, the directory's group.
     pub(crate) owner: bool,
     /// Permissions.
     pub(crate) permissions: Permissions,
     /// Extended attributes other than access lists. Otherwise they are neither copied nor removed.
     pub(crate) xattrs: bool,
-    /// Access lists, if permissions are preserved too, which they include. Otherwise they are neither copied nor removed.
+    /// Access lists, if permissions are preserved too, which they include. Otherwise they are
+    /// neither copied nor removed.
     pub(crate) acls: bool,
 }
 
@@ -25,7 +27,8 @@ pub(crate) struct Preserve {
 pub(crate) enum Permissions {
     /// The original's.
     Original,
-    /// The permissions that `open(2)` or `mkdir(2)` gives a new file or directory. Existing ones keep their own.
+    /// The permissions that `open(2)` or `mkdir(2)` gives a new file or directory. Existing ones
+    /// keep their own.
     Created {
         /// The umask of the process, which counts if the directory has no default access list.
         umask: Mode,
@@ -37,7 +40,8 @@ pub(crate) enum Permissions {
 pub(crate) enum Replaces<'a> {
     /// Nothing: the copy is new in a directory.
     Nothing {
-        /// That directory, or the copy itself if it is a directory, since it has inherited the default access list.
+        /// That directory, or the copy itself if it is a directory, since it has inherited the
+        /// default access list.
         directory: BorrowedFd<'a>,
     },
     /// A file with this mode, or the directory that is being filled.
@@ -68,7 +72,8 @@ impl Preserve {
         self.has(Space::User) || self.has(Space::AccessList)
     }
 
-    /// The mode of a copy that gets its original's. If the access list is not copied, the mode grants no more than the list did.
+    /// The mode of a copy that gets its original's. If the access list is not copied, the mode
+    /// grants no more than the list did.
     pub(super) fn original_mode(self, original: &Target<'_>, mode: Mode) -> Mode {
         if self.has(Space::AccessList) || mode.intersection(Mode::RWXG).is_empty() {
             return mode;
@@ -76,7 +81,8 @@ impl Preserve {
         mode_without_list(original, mode)
     }
 
-    /// The mode of a copy that does not get its original's; `None` if it does. `current` is the mode that the kernel gave it.
+    /// The mode of a copy that does not get its original's; `None` if it does. `current` is the
+    /// mode that the kernel gave it.
     pub(super) fn mode(
         self,
         replaces: Replaces<'_>,

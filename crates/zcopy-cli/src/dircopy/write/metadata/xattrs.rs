@@ -10,7 +10,8 @@ use super::access_list::AccessList;
 use super::error::{Attribute, Error, Errors};
 use super::{Owner, Preserve};
 
-/// The largest value, and on most file systems the longest list: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
+/// The largest value, and on most file systems the longest list: `XATTR_SIZE_MAX` and
+/// `XATTR_LIST_MAX`.
 const MAX_LEN: usize = 64 << 10;
 
 /// The access list of a file.
@@ -77,7 +78,8 @@ pub(super) enum Space {
     Trusted,
     /// `system.posix_acl_*`.
     AccessList,
-    /// `trusted.SGI_ACL_*`: a second name that XFS gives its access lists. It means nothing on other file systems.
+    /// `trusted.SGI_ACL_*`: a second name that XFS gives its access lists. It means nothing on
+    /// other file systems.
     AccessListOfXfs,
     /// `security.capability`: the capabilities of a program.
     Capability,
@@ -97,14 +99,16 @@ impl Space {
         }
     }
 
-    /// Whether a loss is no error, because the file system lacks the attribute or only root may use it.
+    /// Whether a loss is no error, because the file system lacks the attribute or only root may use
+    /// it.
     fn forgives(self, errno: Errno) -> bool {
         let is_lacking = errno == Errno::OPNOTSUPP;
         let is_forbidden = matches!(errno, Errno::PERM | Errno::ACCESS);
         self != Self::User && (is_lacking || is_forbidden)
     }
 
-    /// Whether attributes that the original lacks are removed. Security labels belong to the destination.
+    /// Whether attributes that the original lacks are removed. Security labels belong to the
+    /// destination.
     fn is_mirrored(self) -> bool {
         matches!(self, Self::User | Self::Trusted | Self::AccessList)
     }
@@ -125,7 +129,8 @@ pub(super) enum Present {
     Unknown,
 }
 
-/// Whether new entries of a directory inherit an access list. True if the attributes cannot be listed.
+/// Whether new entries of a directory inherit an access list. True if the attributes cannot be
+/// listed.
 pub(super) fn has_default_list(directory: &Target<'_>) -> bool {
     match directory.names() {
         Ok(names) => each(&names.unwrap_or_default()).any(|name| name == DEFAULT_LIST),
@@ -139,8 +144,8 @@ pub(super) fn default_mode(directory: &Target<'_>) -> Option<Mode> {
     AccessList::parse(&list).map(AccessList::mode)
 }
 
-/// The mode that gives owner, owning group and others the same permissions without an access list. With a list, the group
-/// bits of `mode` are the list's mask.
+/// The mode that gives owner, owning group and others the same permissions without an access list.
+/// With a list, the group bits of `mode` are the list's mask.
 pub(super) fn mode_without_list(file: &Target<'_>, mode: Mode) -> Mode {
     let list = read_with(|value| file.get(ACCESS_LIST, value)).ok();
     match list.and_then(|list| AccessList::parse(&list)) {
@@ -149,8 +154,8 @@ pub(super) fn mode_without_list(file: &Target<'_>, mode: Mode) -> Mode {
     }
 }
 
-/// Copies the extended attributes that are to be preserved, and removes others in the same name spaces. Returns whether the
-/// source or the destination had any.
+/// Copies the extended attributes that are to be preserved, and removes others in the same name
+/// spaces. Returns whether the source or the destination had any.
 pub(super) fn mirror(
     source: &Target<'_>,
     destination: &Target<'_>,

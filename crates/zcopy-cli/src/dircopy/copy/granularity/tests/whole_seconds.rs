@@ -1,5 +1,5 @@
-//! A file system in user space that keeps whole seconds, while the kernel caches the times of its regular files
-//! (`FUSE_WRITEBACK_CACHE`).
+//! A file system in user space that keeps whole seconds, while the kernel caches the times of its
+//! regular files (`FUSE_WRITEBACK_CACHE`).
 //!
 //! The protocol is that of `<linux/fuse.h>`, version 7.31, as far as a time can be tried.
 

@@ -71,8 +71,9 @@ impl InputsBuilder {
         self.inputs.push(Input::Lines(contents, origin));
     }
 
-    /// Adds the lines of a manifest, each as the entry that `entry` returns for its path and digest,
-    /// if any. Of several lines for a path the last one counts. Malformed lines are skipped.
+    /// Adds the lines of a manifest, each as the entry that `entry` returns for its path and
+    /// digest, if any. Of several lines for a path the last one counts. Malformed lines are
+    /// skipped.
     ///
     /// # Errors
     ///
