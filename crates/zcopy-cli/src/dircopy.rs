@@ -5,7 +5,7 @@
 //! the run. Names are bytes.
 //!
 //! One thread at a time walks the source. `--jobs` threads copy files, and others hash them. The
-//! ledger takes the results in the order of the tree. So the manifest is sorted, and a hard link is
+//! finisher takes the results in the order of the tree. So the manifest is sorted, and a hard link is
 //! made after the file that it links to.
 //!
 //! - `run`: copies a tree, or verifies trees with `--check`.
@@ -21,7 +21,9 @@
 //! - `write`: creates files, and sets their metadata.
 //! - `damage_map`: which bytes of a damaged file are missing.
 //! - `interrupt`: signals that end a run early; `stop_flag`: stops the threads beside the copy.
-//! - `stat` and `mtime`: file types, permissions and times of `stat(2)`.
+//! - `policy`: decides which files are copied.
+//! - `counts`: the counters of a run; `file_ranges`: reads parts of files.
+//! - `stat` and `mtime`: facts of `stat(2)`, and times of modification.
 
 pub use args::Args;
 pub use run::{MISUSE, Outcome, run};

@@ -4,11 +4,12 @@
 //! - [`name`]: parses and makes the names of manifests.
 //! - [`checksum`]: computes and compares checksums of every kind that can be verified.
 //! - [`check`]: verifies trees against their manifests.
-//! - `metadata`: the comments of a manifest: its header and its last line.
-//! - `archive`: finds the manifests of a tree; `candidate`: reads and verifies one; `copied`: finds those that came from a source; `merge`: merges their records.
-//! - `journal`: writes what a run has done so far, and reads what a killed run has left.
-//! - `update`: carries records into a new manifest; `write`: writes one.
-//! - `unlisted`: finds files without a record.
+//! - `header`: the comments of a manifest: its header and its last line.
+//! - `record`: what a line says about a path.
+//! - `read`: finds, verifies and merges the manifests of a tree.
+//! - `write`: writes the manifest of a run.
+//! - `journal`: writes the changes of a run, and reads the journal of a killed run.
+//! - `open_beneath`: opens files at the paths of a manifest; `hash_file`: hashes one.
 
 pub mod check;
 pub mod checksum;

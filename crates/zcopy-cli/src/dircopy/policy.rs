@@ -38,9 +38,9 @@ pub(crate) enum Decision {
 
 /// How a file system rounds a time that is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum Rounding {
     /// It stores this time.
-    As(Time),
+    To(Time),
     /// This could not be found out.
     Unknown,
 }
@@ -49,14 +49,14 @@ pub(crate) enum Kept {
 ///
 /// Times are compared in nanoseconds. Many file systems round times down, so that every copy is
 /// older than its source. The zeros at the end of the copy's time show by how much its file system
-/// may round. If the copy is older by less than that, `kept` asks how the file system rounds the
-/// source's time. If `kept` does not know, the contents decide.
+/// may round. If the copy is older by less than that, `rounding` asks how the file system rounds the
+/// source's time. If `rounding` does not know, the contents decide.
 #[must_use]
 pub(crate) fn decide(
     policy: Policy,
     source: &Stat,
     destination: &Stat,
-    kept: impl FnOnce(Time) -> Kept,
+    rounding: impl FnOnce(Time) -> Rounding,
 ) -> Decision {
     match policy {
         Policy::Never => return Decision::Skip,
@@ -66,7 +66,11 @@ pub(crate) fn decide(
     if !is_regular(destination) || source.st_size != destination.st_size {
         return Decision::Copy;
     }
-    let age = age(Time::modified(source), Time::modified(destination), kept);
+    let age = age(
+        Time::modified(source),
+        Time::modified(destination),
+        rounding,
+    );
     match (age, policy) {
         (Age::Older, _) => Decision::Copy,
         (Age::Same, Policy::Update) => Decision::Compare,
@@ -81,7 +85,7 @@ pub(crate) fn decide(
 pub(crate) fn keeps_existing_name(policy: Policy, source: &Stat, existing: &Stat) -> bool {
     let is_newer = Time::modified(existing) > Time::modified(source);
     // Rounding cannot make a copy newer.
-    let decide = || decide(policy, source, existing, |_| Kept::Unknown);
+    let decide = || decide(policy, source, existing, |_| Rounding::Unknown);
     policy == Policy::Never || is_newer && decide() == Decision::Skip
 }
 
@@ -109,8 +113,8 @@ enum Age {
 }
 
 /// The age of a copy with this time.
-fn age(source: Time, existing: Time, kept: impl FnOnce(Time) -> Kept) -> Age {
-    let compare = |kept| match existing.cmp(&kept) {
+fn age(source: Time, existing: Time, rounding: impl FnOnce(Time) -> Rounding) -> Age {
+    let compare = |rounding| match existing.cmp(&rounding) {
         Ordering::Less => Age::Older,
         Ordering::Equal => Age::Same,
         Ordering::Greater => Age::Newer,
@@ -123,11 +127,15 @@ fn age(source: Time, existing: Time, kept: impl FnOnce(Time) -> Kept) -> Age {
     if existing < rounded && !source.is_beyond_32_bits() {
         return Age::Older;
     }
-    match kept(source) {
-        Kept::As(kept) if existing == kept && kept.is_end_for(source) => Age::Unknown,
-        Kept::As(kept) => compare(kept),
-        Kept::Unknown if existing < rounded && existing.seconds != LAST_OF_32_BITS => Age::Older,
-        Kept::Unknown => Age::Unknown,
+    match rounding(source) {
+        Rounding::To(rounding) if existing == rounding && rounding.is_end_for(source) => {
+            Age::Unknown
+        }
+        Rounding::To(rounding) => compare(rounding),
+        Rounding::Unknown if existing < rounded && existing.seconds != LAST_OF_32_BITS => {
+            Age::Older
+        }
+        Rounding::Unknown => Age::Unknown,
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn open(path: &Path) -> OwnedFd {
     rustix::fs::open(path, flags, Mode::empty()).unwrap()
 }
 
-/// What a name is, and no link is followed.
+/// The status of a name. Does not follow a link.
 pub(crate) fn stat(path: &Path) -> Stat {
     rustix::fs::lstat(path).unwrap()
 }

@@ -10,11 +10,16 @@
 //! of entries that [wait](DeferredEntry). They are opened again when their turn comes, if they are
 //! the same directories.
 //!
-//! - `walk`: the iterator over the source; `names`: the names in one directory; `options` and `exclude`: what is walked.
-//! - `directory` and `entry`: a directory and another entry, in both trees; `destination`: directories made in the destination.
-//! - `trail`: the path of a directory; `reopening`: directories opened again by it.
-//! - `map_names` and `rivals`: names in a directory that need a closer look.
-//! - `scan`: all entries of one tree, without a destination.
+//! - `walker`: the iterator over the source; `options` and `exclude`: which entries it returns.
+//! - `names`: the sorted names in one directory; `listing`: lists them; `name_set`: a set of them.
+//! - `directory` and `entry`: a directory and another entry, in both trees.
+//! - `destination`: makes directories in the destination; `containment`: refuses a destination in the
+//!   source.
+//! - `path_node`: the path of a directory; `reopening`: opens directories again by it.
+//! - `collision`, `colliding_names` and `spelling`: names that a file system may not tell apart.
+//! - `map_names`: names that may be damage maps.
+//! - `scan`: lists one tree, without a destination; `prescan`: counts its files and bytes.
+//! - `walk_error`: the errors of a walk.
 
 use std::ffi::{CStr, CString};
 use std::io;

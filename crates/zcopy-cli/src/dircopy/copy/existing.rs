@@ -217,7 +217,7 @@ impl<'a> Copier<'a> {
     /// Decides whether a regular file replaces `existing`.
     pub(super) fn decide(&self, policy: Policy, entry: &Entry, existing: &Stat) -> Decision {
         decide(policy, entry.stat(), existing, |time| {
-            self.granularities.kept(entry, time)
+            self.granularities.rounding(entry, time)
         })
     }
 

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, StatxFlags, Timestamps};
 use rustix::io::Errno;
 
 use crate::dircopy::mtime::{Granularity, Time};
-use crate::dircopy::policy::Kept;
+use crate::dircopy::policy::Rounding;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::atomic_file::{AtomicFile, temp_name};
 use crate::dircopy::write::metadata::{Named, hold};
@@ -31,11 +31,12 @@ pub(crate) struct Granularities {
 
 impl Granularities {
     /// Returns `time` as the file system of an entry's copy keeps it.
-    pub(crate) fn kept(&self, entry: &Entry, time: Time) -> Kept {
+    pub(crate) fn rounding(&self, entry: &Entry, time: Time) -> Rounding {
         let new_file = entry.destination_directory().as_fd();
         if time.is_beyond_32_bits() {
             // The last time differs between file systems, so that each time is tried.
-            return probe_file(new_file, time).map_or(Kept::Unknown, |(kept, _)| Kept::As(kept));
+            return probe_file(new_file, time)
+                .map_or(Rounding::Unknown, |(rounded, _)| Rounding::To(rounded));
         }
         let device = entry.directory().destination_device();
         let known = self.lock().get(&device).copied();
@@ -47,8 +48,8 @@ impl Granularities {
             found
         });
         match granularity {
-            Some(granularity) => Kept::As(time.floor(granularity)),
-            None => Kept::Unknown,
+            Some(granularity) => Rounding::To(time.floor(granularity)),
+            None => Rounding::Unknown,
         }
     }
 
@@ -66,14 +67,14 @@ impl Granularities {
 /// with delegated timestamps. Neither does so with directories. FAT has rounded in memory since
 /// Linux 4.20 (`fat_truncate_time`), and `setattr_copy` rounds to `s_time_gran` for the others.
 fn probe(directory: BorrowedFd<'_>) -> Option<Granularity> {
-    let (kept, name) = probe_file(directory, PROBE).ok()?;
-    let of_files = Granularity::found(PROBE, kept)?;
+    let (rounded, name) = probe_file(directory, PROBE).ok()?;
+    let of_files = Granularity::found(PROBE, rounded)?;
     // Network file systems and most FUSE file systems have no nameless files.
     if of_files != Granularity::Nanoseconds(1) || name == Naming::Nameless {
         return Some(of_files);
     }
     match probe_directory(directory, PROBE) {
-        Ok(kept) => Granularity::found(PROBE, kept),
+        Ok(rounded) => Granularity::found(PROBE, rounded),
         Err(_) => None,
     }
 }
@@ -82,20 +83,20 @@ fn probe(directory: BorrowedFd<'_>) -> Option<Granularity> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Naming {
     Nameless,
-    Hidden,
+    Temporary,
 }
 
 /// Sets the time of a new file in this directory, and reads it back.
 fn probe_file(directory: BorrowedFd<'_>, time: Time) -> std::io::Result<(Time, Naming)> {
     let new_file = AtomicFile::new(directory)?;
     rustix::fs::futimens(&new_file, &timestamps(time))?;
-    let kept = read_back(new_file.as_fd())?;
+    let rounded = read_back(new_file.as_fd())?;
     let naming = if new_file.is_nameless() {
         Naming::Nameless
     } else {
-        Naming::Hidden
+        Naming::Temporary
     };
-    Ok((kept, naming))
+    Ok((rounded, naming))
 }
 
 /// Sets the time of a new directory in this one, and reads it back.
@@ -105,12 +106,12 @@ fn probe_directory(parent: BorrowedFd<'_>, time: Time) -> Result<Time, Errno> {
         directory: parent,
         name: &name,
     };
-    let kept = hold(named).and_then(|(held, path)| {
+    let rounded = hold(named).and_then(|(held, path)| {
         rustix::fs::utimensat(CWD, &path, &timestamps(time), AtFlags::empty())?;
         read_back(held.as_fd())
     });
     temp_name::remove_directory(parent, &name);
-    kept
+    rounded
 }
 
 fn timestamps(time: Time) -> Timestamps {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use anyhow::{Context as _, bail};
 use rustix::fs::{AtFlags, FileType, Mode, Stat};
 
-use super::symlinks::Changes;
+use super::symlinks::NofollowTarget;
 use super::{Copier, CopyResult};
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::write::update::Line;
@@ -113,7 +113,8 @@ impl Copier<'_> {
         let mut other = other.preserve(self.settings.preserve, replaced_mode);
         let device = entry.directory().destination_device();
         if entry.kind() == FileType::Symlink
-            && self.symlinks.changes(destination.directory, device) == Changes::Target
+            && self.symlinks.nofollow_target(destination.directory, device)
+                == NofollowTarget::Target
         {
             other = other.without_attributes();
             self.reporter

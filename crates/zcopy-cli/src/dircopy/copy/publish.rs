@@ -224,8 +224,8 @@ impl Copier<'_> {
     ) -> anyhow::Result<Option<CopyResult>> {
         let Named { directory, name } = entry.destination();
         let (file, existing) = open_regular(directory, name).context("cannot open its copy")?;
-        let kept = |time| self.granularities.kept(entry, time);
-        match decide(Policy::Default, stat, &existing, kept) {
+        let rounding = |time| self.granularities.rounding(entry, time);
+        match decide(Policy::Default, stat, &existing, rounding) {
             Decision::Skip => {}
             Decision::CompareInDoubt if digest.is_some() => {}
             _ => return Ok(None),

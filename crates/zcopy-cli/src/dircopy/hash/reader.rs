@@ -262,7 +262,7 @@ impl Reader<'_> {
     }
 }
 
-/// What has changed of a file since it was examined.
+/// The change of a file since it was examined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changes {
     None,

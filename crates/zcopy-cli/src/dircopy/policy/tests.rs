@@ -51,8 +51,8 @@ fn a_version_is_newer_only_if_no_rounding_explains_its_time() {
 }
 
 /// What each policy decides, in the order of [`POLICIES`], as letters.
-fn decisions_if(source: &Stat, destination: &Stat, kept: impl Fn(Time) -> Kept) -> String {
-    let letter = |policy| match decide(policy, source, destination, &kept) {
+fn decisions_if(source: &Stat, destination: &Stat, rounding: impl Fn(Time) -> Rounding) -> String {
+    let letter = |policy| match decide(policy, source, destination, &rounding) {
         Decision::Copy => 'c',
         Decision::Skip => 's',
         Decision::Compare => '=',
@@ -69,7 +69,7 @@ fn decisions(source: &Stat, destination: &Stat) -> String {
 /// The same on a file system with this granularity.
 fn decisions_by(granularity: Granularity, source: &Stat, destination: &Stat) -> String {
     decisions_if(source, destination, |time| {
-        Kept::As(time.floor(granularity))
+        Rounding::To(time.floor(granularity))
     })
 }
 
@@ -128,8 +128,8 @@ fn source() -> Stat {
 #[test]
 fn a_file_system_with_coarser_times_is_not_copied_to_for_ever() {
     for (granularity, seconds, nanoseconds) in KEPT {
-        let kept = file(5, seconds, nanoseconds);
-        let found = decisions_by(granularity, &source(), &kept);
+        let rounding = file(5, seconds, nanoseconds);
+        let found = decisions_by(granularity, &source(), &rounding);
         assert_eq!(found, "ssc=", "{granularity:?}");
     }
 }
@@ -149,11 +149,11 @@ fn a_file_system_with_finer_times_hides_no_newer_source_behind_zeros() {
 fn where_the_granularity_is_unknown_the_contents_decide_what_may_be_rounded() {
     for (granularity, seconds, nanoseconds) in &KEPT[..6] {
         let existing = file(5, *seconds, *nanoseconds);
-        let found = decisions_if(&source(), &existing, |_| Kept::Unknown);
+        let found = decisions_if(&source(), &existing, |_| Rounding::Unknown);
         assert_eq!(found, "?sc?", "{granularity:?}");
     }
     let beyond_2038 = file(5, 5_000_000_000, 7);
-    let unknown = |existing| decisions_if(&beyond_2038, &existing, |_| Kept::Unknown);
+    let unknown = |existing| decisions_if(&beyond_2038, &existing, |_| Rounding::Unknown);
     assert_eq!(unknown(file(5, i32::MAX.into(), 0)), "?sc?");
     assert_eq!(unknown(file(5, 1_000_000_000, 0)), "cscc");
 }
@@ -161,9 +161,9 @@ fn where_the_granularity_is_unknown_the_contents_decide_what_may_be_rounded() {
 #[test]
 fn times_beyond_32_bits_are_those_that_the_file_system_makes_of_them() {
     let source = file(5, 5_000_000_000, 7);
-    let decisions = |existing, kept| {
-        let kept = Kept::As(Time::modified(&file(5, kept, 0)));
-        decisions_if(&source, &file(5, existing, 0), |_| kept)
+    let decisions = |existing, rounding| {
+        let rounding = Rounding::To(Time::modified(&file(5, rounding, 0)));
+        decisions_if(&source, &file(5, existing, 0), |_| rounding)
     };
     let last = i32::MAX.into();
     assert_eq!(

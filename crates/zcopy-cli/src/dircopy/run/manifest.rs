@@ -12,7 +12,7 @@ use crate::dircopy::finisher;
 use crate::dircopy::interrupt::{Interrupt, Interrupted};
 use crate::dircopy::manifest::name::Name;
 use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, FileState, Verify};
-use crate::dircopy::manifest::read::copied::manifests_in_source;
+use crate::dircopy::manifest::read::copied_manifests::manifests_in_source;
 use crate::dircopy::manifest::write::update::{Carrying, Update};
 use crate::dircopy::reporter::Reporter;
 use crate::dircopy::settings::Settings;

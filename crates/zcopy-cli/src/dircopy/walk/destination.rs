@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::listing;
 use super::map_names::MapNames;
-use super::name_set::Listed;
+use super::name_set::NameSet;
 use super::{DIRECTORY, reopen};
 use crate::dircopy::stat::permissions;
 use crate::dircopy::write::atomic_file::temp_name::Leftovers;
@@ -26,7 +26,7 @@ pub(super) struct Made {
     /// The mode that it had before. `None` if it did not exist.
     pub(super) former_mode: Option<Mode>,
     /// The names in it. `None` if they could not be read.
-    pub(super) listed: Option<Listed>,
+    pub(super) listed: Option<NameSet>,
     /// The names in it that may be damage maps.
     pub(super) maps: MapNames,
     /// The names in it that killed runs may have left.
@@ -52,7 +52,7 @@ impl Made {
                 Err(errno) => return Err(errno),
             }
         }
-        let (mut listed, mut maps) = (Listed::default(), MapNames::default());
+        let (mut listed, mut maps) = (NameSet::default(), MapNames::default());
         let mut leftovers = Leftovers::default();
         let read = match origin {
             Origin::Created => Ok(()),

@@ -15,7 +15,7 @@ use super::colliding_names::{CollidingName, CollidingNames};
 use super::destination::{self, Made};
 use super::entry::FollowLink;
 use super::map_names::MapNames;
-use super::name_set::Listed;
+use super::name_set::NameSet;
 use super::options::{DirectoryAttributes, GivenTo};
 use super::path_node::PathNode;
 use super::reopening::{self, Birth, DirectoryId, Tree};
@@ -70,7 +70,7 @@ pub(crate) struct Directory {
     /// The mode that the copy had before the run. `None` if it did not exist.
     former_mode: Option<Mode>,
     /// The names that the copy had when it was opened. `None` if they could not be read.
-    listed: Option<Listed>,
+    listed: Option<NameSet>,
     colliding: CollidingNames,
     foldable_names: OnceLock<FoldableNames>,
     keeps_case: OnceLock<bool>,

@@ -5,13 +5,13 @@ use std::hash::{BuildHasher as _, RandomState};
 
 /// A set of names, which takes eight bytes for each.
 #[derive(Debug, Default)]
-pub(crate) struct Listed {
+pub(crate) struct NameSet {
     /// Sorted.
     hashes: Vec<u64>,
     key: RandomState,
 }
 
-impl Listed {
+impl NameSet {
     /// Adds a name. Call [`finish`](Self::finish) after the last one, and [`has`](Self::has) only
     /// then.
     pub(crate) fn add(&mut self, name: &CStr) {
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn names_are_found_as_they_are() {
-        let mut listed = Listed::default();
+        let mut listed = NameSet::default();
         let names = [c"b", c"README", c"a", c""];
         for name in names {
             listed.add(name);

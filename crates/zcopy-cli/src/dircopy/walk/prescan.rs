@@ -87,7 +87,7 @@ pub(crate) fn prescan(
             return Next::Pass;
         }
         if found.kind == FileType::RegularFile
-            && !temp_name::is_hidden(found.name.to_bytes())
+            && !temp_name::is_temp_name(found.name.to_bytes())
             && let Ok(stat) = rustix::fs::statat(found.directory, found.name, flags)
         {
             let is_first = stat.st_nlink <= 1 || counted.insert(identity(&stat));

@@ -192,7 +192,7 @@ impl<'a, R: FnMut(WalkError)> Walk<'a, R> {
         }
         match found {
             Err(errno) => self.report_error(&directory, &name, Cause::Stat(errno.into())),
-            Ok(_) if !is_directory && temp_name::is_hidden(name.to_bytes()) => {
+            Ok(_) if !is_directory && temp_name::is_temp_name(name.to_bytes()) => {
                 self.report_error(&directory, &name, Cause::Unfinished);
             }
             Ok((_, follow)) if is_directory => {

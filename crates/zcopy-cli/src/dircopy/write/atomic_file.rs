@@ -2,8 +2,8 @@
 //!
 //! However the process ends, a name stands for the complete old file or the complete new one.
 //!
-//! - `hidden`: names of files under construction.
-//! - `others`: symbolic links, special files and hard links.
+//! - `temp_name`: names of files under construction.
+//! - `special`: symbolic links, special files and hard links.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -65,11 +65,11 @@ pub enum Durability {
 /// A regular file under construction in a directory.
 ///
 /// It has no name until it is [committed](Self::commit), if the file system supports that.
-/// Otherwise it has a hidden name, `.zc-dircopy-XXXXXXXX`, which is removed on drop. If the process
+/// Otherwise it has a temporary name, `.zc-dircopy-XXXXXXXX`, which is removed on drop. If the process
 /// is killed, the next run that lists the directory removes it.
 #[derive(Debug)]
 pub struct AtomicFile<D: AsFd> {
-    /// Dropped first: libfuse may keep a hidden name for good if it is removed right after the last
+    /// Dropped first: libfuse may keep a temporary name for good if it is removed right after the last
     /// close.
     temp_name: TempName<D>,
     file: File,
@@ -85,7 +85,7 @@ impl<D: AsFd> AtomicFile<D> {
         Self::with_mode(directory, PRIVATE)
     }
 
-    /// Creates an empty file with this mode, less the umask. If it has a hidden name, its mode is
+    /// Creates an empty file with this mode, less the umask. If it has a temporary name, its mode is
     /// 0600.
     ///
     /// # Errors
@@ -97,15 +97,15 @@ impl<D: AsFd> AtomicFile<D> {
                 file,
                 temp_name: TempName {
                     directory,
-                    hidden: None,
+                    temp_name: None,
                 },
             }),
-            None => Self::with_a_hidden_name(directory),
+            None => Self::with_temp_name(directory),
         }
     }
 
     /// Creates the file on a file system without nameless files.
-    fn with_a_hidden_name(directory: D) -> io::Result<Self> {
+    fn with_temp_name(directory: D) -> io::Result<Self> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {
@@ -114,10 +114,13 @@ impl<D: AsFd> AtomicFile<D> {
             // Between the two calls another run may have taken it for the file of a killed run, and
             // removed it.
             if lock(&file) && rustix::fs::fstat(&file)?.st_nlink > 0 {
-                let hidden = Some(name);
+                let temp_name = Some(name);
                 return Ok(Self {
                     file: file.into(),
-                    temp_name: TempName { directory, hidden },
+                    temp_name: TempName {
+                        directory,
+                        temp_name,
+                    },
                 });
             }
             temp_name::remove(directory.as_fd(), &name);
@@ -129,9 +132,9 @@ impl<D: AsFd> AtomicFile<D> {
         &self.file
     }
 
-    /// Whether the file has no hidden name either.
+    /// Whether the file has no temporary name either.
     pub(crate) fn is_nameless(&self) -> bool {
-        self.temp_name.hidden.is_none()
+        self.temp_name.temp_name.is_none()
     }
 
     /// Reports errors of earlier writes that the kernel returns only from `close(2)`, as network
@@ -182,9 +185,9 @@ impl<D: AsFd> AtomicFile<D> {
             rustix::fs::fsync(&self.file)?;
         }
         let directory = self.temp_name.directory.as_fd();
-        let exclusivity = if let Some(hidden) = &self.temp_name.hidden {
-            let exclusivity = temp_name::rename(directory, hidden, name, replace)?;
-            self.temp_name.hidden = None;
+        let exclusivity = if let Some(temp_name) = &self.temp_name.temp_name {
+            let exclusivity = temp_name::rename(directory, temp_name, name, replace)?;
+            self.temp_name.temp_name = None;
             exclusivity
         } else {
             self.link(name, replace)?;
@@ -217,17 +220,17 @@ impl<D: AsFd> AsFd for AtomicFile<D> {
 /// The mode of a file under construction.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// The directory of a file under construction, and the file's hidden name, if it needs one.
+/// The directory of a file under construction, and the file's temporary name, if it needs one.
 #[derive(Debug)]
 struct TempName<D: AsFd> {
     directory: D,
-    hidden: Option<CString>,
+    temp_name: Option<CString>,
 }
 
 impl<D: AsFd> Drop for TempName<D> {
     fn drop(&mut self) {
-        if let Some(hidden) = &self.hidden {
-            temp_name::remove(self.directory.as_fd(), hidden);
+        if let Some(temp_name) = &self.temp_name {
+            temp_name::remove(self.directory.as_fd(), temp_name);
         }
     }
 }

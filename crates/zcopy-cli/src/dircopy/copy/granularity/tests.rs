@@ -37,7 +37,7 @@ fn a_cache_that_has_not_rounded_the_time_of_a_file_yet_does_not_hide_the_granula
     };
     let directory = open(&fuse.path());
     let (cached, naming) = probe_file(directory.as_fd(), PROBE).unwrap();
-    assert_eq!((cached, naming), (PROBE, Naming::Hidden));
+    assert_eq!((cached, naming), (PROBE, Naming::Temporary));
     assert_eq!(probed(&fuse.path()), Some(Granularity::Seconds(1)));
 }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::expected::{Counted, count_files};
+use super::recheck::Recheck;
 use super::report::{Counts, FileResult, Report, Streams, Verdict};
-use super::second_look::Recheck;
 use super::suspects::{RootState, Suspects};
 use super::unlisted::{Find, Unlisted, UnlistedFile};
 use super::verifier::{Job, Verifier};
@@ -22,7 +22,7 @@ use crate::order::{Workshop, in_order};
 use crate::quote::quoted;
 
 /// How often a file is verified again at most. Runs on the tree may follow one another.
-const MAX_LOOKS: usize = 5;
+const MAX_RECHECKS: usize = 5;
 
 /// The error of a tree, a manifest or a list that cannot be read.
 pub(super) struct ListError {
@@ -57,7 +57,7 @@ enum Digests {
     /// The manifests of the tree.
     Archive(Box<ArchiveDigests>),
     /// The manifests of the tree, which are closed, and which are read once more.
-    Again(Box<Recheck>),
+    Recheck(Box<Recheck>),
 }
 
 /// The digests in the manifests of a tree.
@@ -72,7 +72,7 @@ struct ArchiveDigests {
 enum Jobs<'a> {
     Lines(&'a mut Lines<File>),
     Records(&'a mut Records),
-    Again(&'a mut Recheck),
+    Recheck(&'a mut Recheck),
 }
 
 impl Jobs<'_> {
@@ -82,7 +82,7 @@ impl Jobs<'_> {
             Self::Lines(_) | Self::Records(_) if is_over => return Ok(None),
             Self::Lines(lines) => return Ok(lines.next()?.map(Job::Line)),
             Self::Records(records) => records,
-            Self::Again(again) => return Ok(again.next(root, shared)),
+            Self::Recheck(recheck) => return Ok(recheck.next(root, shared)),
         };
         while let Some(record) = records.next()? {
             match record.resolve(root, shared.null) {
@@ -194,7 +194,7 @@ impl<'a> Tree<'a> {
         let is_empty = counts.files() == 0;
         if is_empty && !may_be_empty && !self.shared.interrupt.is_requested() {
             let message = match (&self.digests, options.hash) {
-                (Digests::Archive(_) | Digests::Again(_), Some(hash)) => {
+                (Digests::Archive(_) | Digests::Recheck(_), Some(hash)) => {
                     format!("no file is recorded with {}", hash.name())
                 }
                 _ => "no properly formatted checksum lines found".to_owned(),
@@ -240,7 +240,7 @@ impl<'a> Tree<'a> {
                 } = &mut **digests;
                 (self.path, Jobs::Records(records), Some(&*archive))
             }
-            Digests::Again(again) => (self.path, Jobs::Again(again), None),
+            Digests::Recheck(recheck) => (self.path, Jobs::Recheck(recheck), None),
         };
         let Shared {
             options, progress, ..
@@ -325,7 +325,7 @@ impl<'a> Tree<'a> {
     /// Verifies the files again whose failures another run may have caused, against the records
     /// that the tree has now.
     fn recheck(&mut self, report: &mut Report<'_, '_>) -> Result<(), TreeError> {
-        for n_left in (0..MAX_LOOKS).rev() {
+        for n_left in (0..MAX_RECHECKS).rev() {
             let Some(suspects) = self.suspects.take_if(|suspects| suspects.has_results()) else {
                 break;
             };
@@ -333,9 +333,9 @@ impl<'a> Tree<'a> {
             let before = RootState::read(self.root.as_fd()).ok();
             self.suspects = before.filter(|_| n_left > 0).map(Suspects::new);
             // This closes the manifests, so that there are descriptors for those of the next look.
-            self.digests = Digests::Again(Box::new(Recheck::none()));
-            let again = Recheck::new(self.root.as_fd(), self.shared, suspects);
-            self.digests = Digests::Again(Box::new(again));
+            self.digests = Digests::Recheck(Box::new(Recheck::none()));
+            let recheck = Recheck::new(self.root.as_fd(), self.shared, suspects);
+            self.digests = Digests::Recheck(Box::new(recheck));
             self.verify_listed(report)?;
         }
         self.suspects = None;
@@ -346,7 +346,7 @@ impl<'a> Tree<'a> {
     fn list_error(&self, error: io::Error) -> TreeError {
         let path = match &self.digests {
             Digests::List { path, .. } => path,
-            Digests::Archive(_) | Digests::Again(_) => self.path,
+            Digests::Archive(_) | Digests::Recheck(_) => self.path,
         };
         TreeError::List(ListError {
             path: path.to_owned(),

@@ -88,7 +88,7 @@ impl Unlisted {
         let add = |found: &Found<'_>, sorter: &mut Sorter<_>| {
             let name = found.name.to_bytes();
             let is_own = found.node.is_root() && (archive.owns(name) || is_journal(name));
-            if found.kind != FileType::RegularFile || is_own || temp_name::is_hidden(name) {
+            if found.kind != FileType::RegularFile || is_own || temp_name::is_temp_name(name) {
                 return Ok(());
             }
             let mapped = mapped_name(name);

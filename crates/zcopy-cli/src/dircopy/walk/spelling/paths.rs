@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::{each_name, keeps_case, key, stat};
-use crate::dircopy::walk::name_set::Listed;
+use crate::dircopy::walk::name_set::NameSet;
 
 /// Compares the names in paths beneath a directory with the names that the directories list.
 ///
@@ -32,7 +32,7 @@ struct Level {
 
 #[derive(Debug)]
 struct Listing {
-    names: Listed,
+    names: NameSet,
     /// The times of the directory before it was listed.
     changed: Changed,
 }
@@ -118,7 +118,7 @@ impl Level {
 impl Listing {
     fn of(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
         let changed = Changed::of(directory)?;
-        let mut names = Listed::default();
+        let mut names = NameSet::default();
         each_name(directory, |name, _| names.add(name))?;
         names.finish();
         Ok(Self { names, changed })

@@ -90,7 +90,7 @@ impl<'a> SpecialFile<'a> {
 
 /// Copies an entry that is neither a regular file nor a directory, with its attributes.
 ///
-/// The copy is created under a hidden name, and gets its own name after its attributes.
+/// The copy is created under a temporary name, and gets its own name after its attributes.
 ///
 /// # Errors
 ///
@@ -114,16 +114,16 @@ pub(crate) fn place_other(
         FileType::CharacterDevice | FileType::BlockDevice => stat.st_rdev,
         _ => 0,
     };
-    let (attributes, exclusivity) = temp_name::put(directory, name, replace, |hidden| {
+    let (attributes, exclusivity) = temp_name::put(directory, name, replace, |temp_name| {
         if kind == FileType::Symlink {
-            rustix::fs::symlinkat(&**target, directory, hidden)?;
+            rustix::fs::symlinkat(&**target, directory, temp_name)?;
         } else {
             let mode = Mode::RUSR | Mode::WUSR;
-            rustix::fs::mknodat(directory, hidden, kind, mode, device)?;
+            rustix::fs::mknodat(directory, temp_name, kind, mode, device)?;
         }
         let copy = Named {
             directory,
-            name: hidden,
+            name: temp_name,
         };
         let replaces = source.replaces(directory);
         Ok(match keeps {
@@ -229,7 +229,7 @@ impl Linked {
     }
 }
 
-/// The same as [`place_link`], but the link is made under a hidden name first, and gets its own
+/// The same as [`place_link`], but the link is made under a temporary name first, and gets its own
 /// name only if it is proven to be that file.
 ///
 /// `announce` is called after the proof, before a file is replaced. If it fails, nothing is
@@ -261,30 +261,30 @@ pub(crate) fn place_proven_link(
     let mut retries = 1..temp_name::N_TRIES;
     let mut may_retry = move |errno| errno == Errno::NOENT && retries.next().is_some();
     loop {
-        let hidden = match temp_name::make(link) {
-            Ok(((), hidden)) => hidden,
+        let temp_name = match temp_name::make(link) {
+            Ok(((), temp_name)) => temp_name,
             Err(errno) => return Linked::from_result(Err(errno.into())),
         };
-        let found = rustix::fs::statat(directory, &hidden, AtFlags::SYMLINK_NOFOLLOW);
+        let found = rustix::fs::statat(directory, &temp_name, AtFlags::SYMLINK_NOFOLLOW);
         let placed = match found {
             Ok(found) if identity(&found) == file && found.st_nlink > 1 => {
                 if let Err(error) = announce() {
-                    temp_name::remove(directory, &hidden);
+                    temp_name::remove(directory, &temp_name);
                     return Err(error);
                 }
-                temp_name::rename(directory, &hidden, name, replace)
+                temp_name::rename(directory, &temp_name, name, replace)
             }
             Ok(_) => {
-                temp_name::remove(directory, &hidden);
+                temp_name::remove(directory, &temp_name);
                 return Ok(Linked::Unproven);
             }
             Err(errno) => Err(errno),
         };
-        // rename(2) leaves both names if they are links to one file: the hidden name stays.
-        temp_name::remove(directory, &hidden);
+        // rename(2) leaves both names if they are links to one file: the temporary name stays.
+        temp_name::remove(directory, &temp_name);
         match placed {
             Ok(_) => break,
-            // Another run has removed the hidden name.
+            // Another run has removed the temporary name.
             Err(errno) if may_retry(errno) => {}
             Err(errno) => return Err(errno.into()),
         }

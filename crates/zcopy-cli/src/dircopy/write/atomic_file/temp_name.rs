@@ -1,6 +1,6 @@
-//! Hidden names of files under construction: `.zc-dircopy-XXXXXXXX`.
+//! Temporary names of files under construction: `.zc-dircopy-XXXXXXXX`.
 //!
-//! A run may be killed between any two calls, and the next run removes the hidden names that it
+//! A run may be killed between any two calls, and the next run removes the temporary names that it
 //! finds. So it may also remove a name that a live run has just made: that run then makes a new
 //! one. Regular files are locked while they are written, and not removed.
 
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::{Exclusivity, Replace};
 use crate::dircopy::stat::file_type;
 
-/// The prefix of hidden names.
+/// The prefix of temporary names.
 pub(crate) const PREFIX: &[u8] = b".zc-dircopy-";
 
 /// The prefix of directories on which times are tried.
@@ -30,7 +30,7 @@ static CHECKED_RENAME: Mutex<()> = Mutex::new(());
 /// The limit of attempts that fail only by chance, or because another process interferes each time.
 pub(crate) const N_TRIES: u32 = 100;
 
-/// Creates a file under a new hidden name, and returns the name.
+/// Creates a file under a new temporary name, and returns the name.
 pub(crate) fn make<T>(make_at: impl Fn(&CStr) -> Result<T, Errno>) -> Result<(T, CString), Errno> {
     make_with_prefix(PREFIX, make_at)
 }
@@ -51,37 +51,37 @@ pub(crate) fn make_with_prefix<T>(
     }
 }
 
-/// Creates a file under a hidden name, then renames it to `name`.
+/// Creates a file under a temporary name, then renames it to `name`.
 pub(crate) fn put<T>(
     directory: BorrowedFd<'_>,
     name: &CStr,
     replace: Replace,
     make_at: impl Fn(&CStr) -> Result<T, Errno>,
 ) -> Result<(T, Exclusivity), Errno> {
-    let make_at = |hidden: &CStr| {
-        make_at(hidden).inspect_err(|errno| {
+    let make_at = |temp_name: &CStr| {
+        make_at(temp_name).inspect_err(|errno| {
             // exfat-fuse creates a regular file instead of a FIFO, and then fails.
             if *errno != Errno::EXIST {
-                remove(directory, hidden);
+                remove(directory, temp_name);
             }
         })
     };
     let mut tries = 0..N_TRIES;
     loop {
-        let (it, hidden) = make(make_at)?;
-        let renamed = rename(directory, &hidden, name, replace);
-        // rename(2) leaves both names if they are links to one file: the hidden name stays.
-        remove(directory, &hidden);
+        let (it, temp_name) = make(make_at)?;
+        let renamed = rename(directory, &temp_name, name, replace);
+        // rename(2) leaves both names if they are links to one file: the temporary name stays.
+        remove(directory, &temp_name);
         match renamed {
             Ok(exclusivity) => return Ok((it, exclusivity)),
-            // Another run has removed the hidden name.
+            // Another run has removed the temporary name.
             Err(Errno::NOENT) if tries.next().is_some() => {}
             Err(errno) => return Err(errno),
         }
     }
 }
 
-/// Renames a file from its hidden name to `name`.
+/// Renames a file from its temporary name to `name`.
 ///
 /// Without `RENAME_NOREPLACE` and hard links, a name that must be free is checked first.
 ///
@@ -92,23 +92,23 @@ pub(crate) fn put<T>(
 /// neither.
 pub(crate) fn rename(
     directory: BorrowedFd<'_>,
-    hidden: &CStr,
+    temp_name: &CStr,
     name: &CStr,
     replace: Replace,
 ) -> Result<Exclusivity, Errno> {
-    let rename = || rustix::fs::renameat(directory, hidden, directory, name);
+    let rename = || rustix::fs::renameat(directory, temp_name, directory, name);
     if replace == Replace::Yes {
         rename()?;
         return Ok(Exclusivity::Atomic);
     }
     let flags = RenameFlags::NOREPLACE;
-    match rustix::fs::renameat_with(directory, hidden, directory, name, flags) {
+    match rustix::fs::renameat_with(directory, temp_name, directory, name, flags) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
         renamed => return renamed.map(|()| Exclusivity::Atomic),
     }
-    match rustix::fs::linkat(directory, hidden, directory, name, AtFlags::empty()) {
+    match rustix::fs::linkat(directory, temp_name, directory, name, AtFlags::empty()) {
         Ok(()) => {
-            remove(directory, hidden);
+            remove(directory, temp_name);
             return Ok(Exclusivity::Atomic);
         }
         Err(errno) if lacks_links(errno) => {}
@@ -144,10 +144,10 @@ pub(crate) fn lacks_links(errno: Errno) -> bool {
     )
 }
 
-/// Removes a hidden name, if it still exists.
-pub(crate) fn remove(directory: BorrowedFd<'_>, hidden: &CStr) {
+/// Removes a temporary name, if it still exists.
+pub(crate) fn remove(directory: BorrowedFd<'_>, temp_name: &CStr) {
     // The next run removes a name that stays.
-    let _ = rustix::fs::unlinkat(directory, hidden, AtFlags::empty());
+    let _ = rustix::fs::unlinkat(directory, temp_name, AtFlags::empty());
 }
 
 /// Creates a directory on which times are tried, and returns its name.
@@ -157,12 +157,12 @@ pub(crate) fn make_directory(parent: BorrowedFd<'_>) -> Result<CString, Errno> {
 }
 
 /// Removes such a directory, unless it has entries.
-pub(crate) fn remove_directory(parent: BorrowedFd<'_>, hidden: &CStr) {
+pub(crate) fn remove_directory(parent: BorrowedFd<'_>, temp_name: &CStr) {
     // The next run removes a directory that stays.
-    let _ = rustix::fs::unlinkat(parent, hidden, AtFlags::REMOVEDIR);
+    let _ = rustix::fs::unlinkat(parent, temp_name, AtFlags::REMOVEDIR);
 }
 
-/// Hidden names in a directory that killed runs may have left.
+/// Temporary names in a directory that killed runs may have left.
 #[derive(Debug, Default)]
 pub(crate) struct Leftovers {
     files: Vec<CString>,
@@ -172,7 +172,7 @@ pub(crate) struct Leftovers {
 impl Leftovers {
     /// Adds a name if it is hidden. The type may be unknown.
     pub(crate) fn add(&mut self, name: &CStr, kind: FileType) {
-        if is_hidden(name.to_bytes()) && kind != FileType::Directory {
+        if is_temp_name(name.to_bytes()) && kind != FileType::Directory {
             self.files.push(name.to_owned());
         } else if has_prefix(TIME_PREFIX, name.to_bytes()) {
             self.directories.push(name.to_owned());
@@ -191,7 +191,7 @@ impl Leftovers {
     }
 }
 
-/// Removes a hidden name, unless a run has locked the file.
+/// Removes a temporary name, unless a run has locked the file.
 fn sweep_name(directory: BorrowedFd<'_>, name: &CStr) {
     let Ok(stat) = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return;
@@ -215,7 +215,7 @@ fn sweep_name(directory: BorrowedFd<'_>, name: &CStr) {
 }
 
 /// Whether a file under construction may have this name.
-pub(crate) fn is_hidden(name: &[u8]) -> bool {
+pub(crate) fn is_temp_name(name: &[u8]) -> bool {
     has_prefix(PREFIX, name)
 }
 

@@ -17,18 +17,21 @@ use crate::skip::{has_program, is_root};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     Nameless,
-    Hidden,
+    Temporary,
 }
 
-const BOTH: [Waits; 2] = [Waits::Nameless, Waits::Hidden];
+const BOTH: [Waits; 2] = [Waits::Nameless, Waits::Temporary];
 
 impl Waits {
     fn place(self, directory: &OwnedFd) -> AtomicFile<&OwnedFd> {
         let new_file = match self {
             Self::Nameless => AtomicFile::new(directory).unwrap(),
-            Self::Hidden => AtomicFile::with_a_hidden_name(directory).unwrap(),
+            Self::Temporary => AtomicFile::with_temp_name(directory).unwrap(),
         };
-        assert_eq!(new_file.temp_name.hidden.is_some(), self == Self::Hidden);
+        assert_eq!(
+            new_file.temp_name.temp_name.is_some(),
+            self == Self::Temporary
+        );
         new_file
     }
 }
@@ -115,7 +118,7 @@ fn what_is_dropped_leaves_nothing() {
         let new_file = waits.place(&directory);
         assert_eq!(
             names(scratch.path()).len(),
-            usize::from(waits == Waits::Hidden)
+            usize::from(waits == Waits::Temporary)
         );
         drop(new_file);
         assert_eq!(names(scratch.path()), [""; 0]);
@@ -145,7 +148,7 @@ fn sweep(directory: BorrowedFd<'_>) {
 fn a_sweep_removes_what_the_dead_left_and_nothing_else() {
     let scratch = scratch();
     let directory = open(scratch.path());
-    let alive = Waits::Hidden.place(&directory);
+    let alive = Waits::Temporary.place(&directory);
     let alive_name = names(scratch.path()).remove(0);
     for name in [
         ".zc-dircopy-aA0bB1cC",

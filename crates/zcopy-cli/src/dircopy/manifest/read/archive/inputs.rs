@@ -53,7 +53,7 @@ impl Inputs {
     }
 }
 
-/// Collects [`Inputs`], the newest first. What is not sorted is sorted on disk.
+/// Collects [`Inputs`], the newest first. Sorts unsorted input on disk.
 #[derive(Debug, Default)]
 pub(super) struct InputsBuilder {
     inputs: Vec<Input>,

@@ -12,7 +12,7 @@ use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::journal::LeftJournal;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::read::candidate::{Candidate, Order};
-use crate::dircopy::manifest::read::copied::separate_copied;
+use crate::dircopy::manifest::read::copied_manifests::separate_copied;
 use crate::dircopy::manifest::read::damage::Damage;
 use crate::dircopy::manifest::read::root_names::{journals_in, names_in};
 use crate::dircopy::manifest::record::{Announced, Origin};
