@@ -139,7 +139,7 @@ fn blake3_is_its_crates() {
 }
 
 #[test]
-#[should_panic(expected = "a place for every digest")]
+#[should_panic(expected = "one digest for each input")]
 fn a_place_too_few_is_not_passed_over() {
     digest_each(Algorithm::Sha256, Backend::best(), &[b"abc"], &mut []);
 }

@@ -114,7 +114,7 @@ fn an_ended_stream_is_hashed_with_the_others() {
 }
 
 #[test]
-#[should_panic(expected = "each open stream is named once")]
+#[should_panic(expected = "each open stream is given once")]
 fn a_stream_that_is_named_twice_is_not_hashed_wrongly() {
     let mut lanes = MultiStream::by(Algorithm::Sha256, Backend::in_lanes());
     let lane = lanes.open();

@@ -379,7 +379,11 @@ fn at_whatever_call_it_is_killed_the_name_stands_for_one_of_the_two() {
                 ])
                 .args(["-e", &format!("inject={call}:signal=KILL:when={time}")])
                 .arg(std::env::current_exe().unwrap())
-                .args(["--exact", "--ignored", "dircopy::place::tests::victim"])
+                .args([
+                    "--exact",
+                    "--ignored",
+                    "dircopy::write::atomic_file::tests::victim",
+                ])
                 .env(VICTIM, scratch.path())
                 .output()
                 .unwrap();
