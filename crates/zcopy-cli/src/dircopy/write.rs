@@ -1,7 +1,7 @@
 //! Creates files, and sets their metadata.
 //!
 //! - [`atomic_file`]: files under construction, which get their names once they are complete.
-//! - [`metadata`]: owners, modes, extended attributes, access lists and times.
+//! - `metadata`: owners, modes, extended attributes, access lists and times.
 //! - `temporary_file`: files that never get a name.
 //! - `unwritten_files`: files that stay open because the disk did not take their contents.
 //! - `file_system` and `limitation`: features that a file system lacks.
