@@ -14,6 +14,7 @@ mod proof;
 mod scenario;
 mod scenarios;
 mod short_counts;
+mod start_up;
 mod strace;
 mod sweep;
 mod tracer;
@@ -39,6 +40,8 @@ enum Chore {
     Without(without::Args),
     /// Change the library in small ways, and count the changes that no test notices
     Mutants(mutants::Args),
+    /// Time the tools and the originals as they move one byte
+    StartUp(start_up::Args),
     /// Check that the imports between the modules of the library point down the list in ARCHITECTURE.md
     Imports,
 }
@@ -50,6 +53,7 @@ fn main() -> anyhow::Result<()> {
         Chore::ShortCounts(args) => short_counts::run(&args),
         Chore::Without(args) => without::run(&args),
         Chore::Mutants(args) => mutants::run(&args),
+        Chore::StartUp(args) => start_up::run(&args),
         Chore::Imports => imports::run(),
     }
 }
