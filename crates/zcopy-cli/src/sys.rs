@@ -107,6 +107,16 @@ pub(crate) fn do_not_restart_calls(signal: i32) {
     }
 }
 
+/// Lets all threads share one heap. glibc maps 128 MiB of addresses for the first allocation of each thread, and cuts
+/// them to size, which takes longer than all that a short-lived thread does.
+pub fn share_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call takes no pointers and sets a number of the allocator.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1)
+    };
+}
+
 /// A thread of this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadId(libc::pid_t);
