@@ -3,6 +3,7 @@
 #   make && sudo make install                  into /usr/local
 #   make install DESTDIR=/tmp/root PREFIX=/usr
 #   sudo make uninstall
+#   make deb                                   a Debian package in target/debian, by cargo-deb
 #
 # The programs are linked statically: they start faster, and run on any distribution.
 # STATIC=no links them to the C library of this machine.
@@ -22,7 +23,7 @@ ifeq ($(STATIC),yes)
 export RUSTFLAGS := $(RUSTFLAGS) -C target-feature=+crt-static
 endif
 
-.PHONY: all install uninstall
+.PHONY: all install uninstall deb
 
 all:
 	$(CARGO) build --release --locked --target $(TARGET) -p zcopy-cli --bins
@@ -46,3 +47,15 @@ uninstall:
 	    $(root)/share/fish/vendor_completions.d/$$program.fish; \
 	done
 	rm -rf $(root)/share/doc/zcopy-cli
+
+# The pages and completions that the package contains come from the programs that it contains.
+deb: all
+	rm -rf $(built)/deb
+	mkdir -p $(built)/deb/man $(built)/deb/bash $(built)/deb/zsh $(built)/deb/fish
+	set -e; for program in $(programs); do \
+	  $(built)/$$program --generate man >$(built)/deb/man/$$program.1; \
+	  $(built)/$$program --generate bash >$(built)/deb/bash/$$program; \
+	  $(built)/$$program --generate zsh >$(built)/deb/zsh/_$$program; \
+	  $(built)/$$program --generate fish >$(built)/deb/fish/$$program.fish; \
+	done
+	$(CARGO) deb --package zcopy-cli --no-build --no-strip --target $(TARGET) --output target/debian/
