@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -116,6 +116,19 @@ impl Ends {
             screen: screen.into(),
             terminal,
         })
+    }
+
+    /// Copies a program to a directory of its own, so that its name stays, and returns the path of the copy.
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot be read, or the copy cannot be written.
+    pub(super) fn copy_program(&self, path: &Path) -> anyhow::Result<PathBuf> {
+        let name = path.file_name().context("a program has a name")?;
+        let dir = tempfile::tempdir_in(self.scratch.path())?.keep();
+        let copy = dir.join(name);
+        std::fs::copy(path, &copy).with_context(|| path.display().to_string())?;
+        Ok(copy)
     }
 
     /// Runs a program once, and returns the time from its start to its end, or to its first line if it would not end.
