@@ -36,6 +36,8 @@ pub(crate) struct TokenBucket {
     cancelled: BTreeMap<i128, u64>,
     /// The tokens of all transfers.
     n_held: u64,
+    /// How many transfers have a reservation.
+    n_waiting: u64,
     /// How often the bucket has discarded all reservations.
     generation: u64,
     users: Users,
@@ -87,6 +89,7 @@ impl TokenBucket {
             line_end: 0,
             cancelled: BTreeMap::new(),
             n_held: 0,
+            n_waiting: 0,
             generation: 0,
             users: Users::default(),
         }
@@ -103,6 +106,7 @@ impl TokenBucket {
         if rate < self.rate {
             // The reservations are for the old rate. The transfers get new ones.
             self.generation += 1;
+            self.n_waiting = 0;
             self.cancelled.clear();
             self.line_end = self.earned.saturating_sub(self.tokens.max(0));
             if self.tokens < 0 {
@@ -172,18 +176,14 @@ impl TokenBucket {
             return Err(self.time_to_earn(reservation.due.saturating_sub(self.earned)));
         }
         held.reservation = None;
+        self.n_waiting -= 1;
         if self.tokens < billionths(reservation.tokens) {
             // It has been due for longer than the bucket saves tokens.
             return Ok(());
         }
-        let mut passed_on = 0;
-        if self.line_end > reservation.due {
-            passed_on = held.debt.min(reservation.tokens);
-            held.debt -= passed_on;
-        } else {
-            // Nobody waits behind it.
-            held.debt = 0;
-        }
+        self.forgive_debt_if_alone(held);
+        let passed_on = held.debt.min(reservation.tokens);
+        held.debt -= passed_on;
         self.earned = self.earned.saturating_add(billionths(passed_on));
         let taken = reservation.tokens - passed_on;
         self.tokens -= billionths(taken);
@@ -200,6 +200,13 @@ impl TokenBucket {
             self.tokens -= billionths(n);
             self.n_held += n;
             held.tokens += n;
+            self.forgive_debt_if_alone(held);
+        }
+    }
+
+    /// Forgets the debt of a transfer that nobody could get a turn from.
+    fn forgive_debt_if_alone(&self, held: &mut Held) {
+        if self.n_waiting == 0 {
             held.debt = 0;
         }
     }
@@ -208,6 +215,7 @@ impl TokenBucket {
     fn reserve(&mut self, held: &mut Held, tokens: u64) -> Duration {
         let due = self.line_start().saturating_add(billionths(tokens));
         self.line_end = due;
+        self.n_waiting += 1;
         held.reservation = Some(Reservation {
             tokens,
             due,
@@ -250,9 +258,12 @@ impl TokenBucket {
 
     /// Gives back all tokens, and cancels the reservation.
     pub(crate) fn give_back_all(&mut self, held: &mut Held) {
-        let is_valid = |it: &Reservation| it.generation == self.generation && it.tokens > 0;
+        let is_valid = |it: &Reservation| it.generation == self.generation;
         if let Some(reservation) = held.reservation.take().filter(is_valid) {
-            self.cancelled.insert(reservation.due, reservation.tokens);
+            self.n_waiting -= 1;
+            if reservation.tokens > 0 {
+                self.cancelled.insert(reservation.due, reservation.tokens);
+            }
             self.shorten_line();
             self.skip_cancelled();
         }

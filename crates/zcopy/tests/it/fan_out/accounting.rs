@@ -47,7 +47,7 @@ fn a_break_after_any_step_leaves_everything_accounted_for() {
             [Kind::Pipe, Kind::Tmpfs, Kind::SlowPipe, Kind::Tcp],
             [Kind::Append, Kind::OneSlot, Kind::TinySocket, Kind::File],
         ] {
-            for (steps, ticks) in [(1, false), (2, false), (1, true), (5, true)] {
+            for (steps, ticks) in [(1, false), (2, false), (1, true), (3, true)] {
                 let what = format!("{from:?} to {kinds:?}, {steps}, {ticks}");
                 let test_sinks: Option<Vec<_>> = kinds.into_iter().map(TestSink::new).collect();
                 let (Some(source), Some(test_sinks)) = (Source::new(from, &bytes), test_sinks)
