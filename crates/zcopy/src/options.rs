@@ -342,10 +342,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns whether calls may sleep. They may not if the transfer has to do something else
-    /// meanwhile: to call an observer, to look for a closed reader, to end in time, or to return to
-    /// the caller. Nor may they with a rate limit, because a call that sleeps would keep tokens that
-    /// other transfers could use.
+    /// Returns whether calls may sleep. They must not if the transfer has to call an observer, to
+    /// watch readers, to end in time or to return to its caller, or if it has a rate limit for
+    /// bytes: a call that sleeps would hold tokens that other transfers need.
     pub(crate) fn blocking(&self) -> Blocking {
         let has_time_limit = self.idle_timeout.is_some() || self.deadline.is_some();
         let must_return = self.tick.is_some()

@@ -20,20 +20,20 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 /// server, for many small files that are to move at the rate of one large one, or for a rate that
 /// changes. For a fixed rate of a single transfer, pass a number to [`Transfer::rate_limit`].
 ///
-/// The time between transfers counts. After a pause of any length all transfers together move at
-/// most the bytes of a tenth of a second at once. Bytes count when they leave their source. So those
-/// that wait in transfers with full sinks may come on top of that: one more such burst, or 1 KiB for
-/// each of these transfers if that is more. The same holds for a transfer [from a
-/// reader](crate::Transfer::from_reader) that sleeps in its `read`. A message, a record or a datagram moves whole and may
-/// exceed the rate by itself; the next bytes wait for that much longer. Over a longer time the rate
-/// is exact.
+/// The time between transfers counts: after a pause of any length, all transfers together move at
+/// most the bytes of a tenth of a second at once. Bytes in flight at stalled sinks are paid for,
+/// and so are those that a transfer [from a reader](crate::Transfer::from_reader) may read while it
+/// sleeps in `read`. They come on top of that: at most one more such burst, or a share of at least
+/// 1024 bytes for each of these transfers if that is more. A message, a record or a datagram moves
+/// whole and may exceed the rate by itself; the next bytes wait for that much longer.
 ///
-/// Transfers that the limit delays take turns, in the order in which they asked. So each gets the
-/// same part of the rate, unless its source, its sink or its caller is slower. A turn is at most
+/// Transfers that the limit delays take turns, in the order in which they asked. A turn is at most
 /// the bytes of a fiftieth of a second; with many transfers, it is an equal part of the bytes of a
-/// tenth of a second, but not less than 1 KiB. A transfer whose message is longer than its turn
-/// lets the others have its next turns. One that does not come back for its turn (a [`Session`]
-/// whose caller takes no step) delays no other.
+/// tenth of a second, but at least 1024 bytes or a fiftieth of a second's worth, whichever is less.
+/// So transfers that use their turns get equal parts of the rate. One whose steps are shorter (its
+/// messages are short) gets less, and one whose messages are longer than its turn gets more: it
+/// lets others have its next turns only as far as they come for them in time. One that does not
+/// come back for its turn (a [`Session`] whose caller takes no step) delays no other.
 ///
 /// A limiter counts either bytes ([`Transfer::rate_limit`]) or records
 /// ([`Transfer::record_rate_limit`]): use two for both.
@@ -166,8 +166,8 @@ impl RateLimiter {
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Bucket) -> T) -> T {
-        // A change assigns a few numbers, which are valid in any combination. So after a panic in a
-        // change, the others can go on with the bucket.
+        // No change panics between two assignments. So after a panic elsewhere, the others can go
+        // on with the bucket.
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut bucket)
     }

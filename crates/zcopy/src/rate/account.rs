@@ -24,8 +24,8 @@ impl Account {
         Self { rate_limiter, held }
     }
 
-    /// Takes up to `wanted` units at the time `now`, and returns how many units that have not left
-    /// the source may move: see [`TokenBucket::take`](super::token_bucket::TokenBucket::take).
+    /// Takes up to `wanted` units at the time `now`, and returns how many units may leave the
+    /// source: see [`TokenBucket::take`](super::token_bucket::TokenBucket::take).
     ///
     /// # Errors
     ///

@@ -300,6 +300,72 @@ fn bytes_in_flight_at_stalled_sinks_add_up_to_little_more_than_a_burst() {
     assert!(other[0].moved >= 9 * RATE, "{}", other[0].moved);
 }
 
+/// Wakes come late by up to a tenth of a millisecond.
+#[test]
+fn late_wakes_cost_neither_rate_nor_turns() {
+    // (transfers, rate, units that a stalled transfer holds)
+    for (n, rate, n_held) in [
+        (2, 10, 0),
+        (3, 15, 0),
+        (5, 19, 0),
+        (3, 1000, 0),
+        (3, 50_000, 5000),
+        (5, 50_000, 5000),
+        (50, RATE, 0),
+        (50, RATE, 100_000),
+    ] {
+        let rate_limiter = RateLimiter::new(rate);
+        let mut stalled = clients(&rate_limiter, 1);
+        let start = Duration::from_secs(1);
+        if n_held > 0 {
+            let taken = stalled[0].account.take(start, n_held, 0);
+            assert_eq!(taken, Ok(n_held));
+        }
+        let mut clients = clients(&rate_limiter, n);
+        let mut state: u64 = 7;
+        let seconds = 100;
+        simulate(&mut clients, Duration::from_secs(seconds), |_, it| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let late = Duration::from_nanos((state >> 33) % 100_000);
+            it.at += start;
+            move_all(it, u64::MAX, Duration::ZERO) + late
+        });
+        let moved = || clients.iter().map(|client| client.moved);
+        let (least, most) = (moved().min().unwrap(), moved().max().unwrap());
+        let total = moved().sum::<u64>();
+        let case = format!("{n} at {rate} beside {n_held}: {least} to {most}, {total}");
+        assert!(total >= rate * seconds * 97 / 100, "{case}");
+        assert!(most - least <= most / 10 + (rate / 50).max(1), "{case}");
+    }
+}
+
+/// Each sees fewer users than there will be.
+#[test]
+fn transfers_that_open_one_after_another_hold_little_more_than_a_burst() {
+    for n in [20, 100] {
+        let rate_limiter = RateLimiter::new(RATE);
+        let mut open = Vec::new();
+        for index in 0..n {
+            let now = Duration::from_micros(index);
+            let mut account = Account::open(rate_limiter.clone(), now);
+            let _ = account.take(now, u64::MAX, 0);
+            open.push(account);
+        }
+        for millis in 1..600 {
+            for account in &mut open {
+                let in_flight = account.held();
+                if in_flight == 0 {
+                    let _ = account.take(Duration::from_millis(millis), u64::MAX, 0);
+                }
+            }
+        }
+        let n_held: u64 = open.iter().map(Account::held).sum();
+        assert!(n_held <= 100_000 + n * 1024, "{n}: {n_held}");
+    }
+}
+
 fn earned_in(time: Duration, rate: u64) -> u64 {
     u64::try_from(time.as_nanos() * u128::from(rate) / 1_000_000_000).unwrap()
 }

@@ -11,7 +11,7 @@
 //! Those who cancel a reservation make the ones behind it due earlier, and none in front of it.
 //!
 //! Units beyond the tokens (a message moves whole) delay every reservation. Their transfer passes
-//! its next turns on to those who wait, until it has had no more units than they.
+//! its next turns on, for as many units, to those who wait and come in time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -32,9 +32,9 @@ pub(crate) struct TokenBucket {
     earned: i128,
     /// When the last reservation is due.
     line_end: i128,
-    /// The tokens of the reservations that were cancelled before they were due, by that number.
+    /// The sizes of the cancelled reservations that are not yet due, by their `due`.
     cancelled: BTreeMap<i128, u64>,
-    /// The tokens of all transfers.
+    /// The units that transfers have taken and not spent.
     n_held: u64,
     /// How many transfers have a reservation.
     n_waiting: u64,
@@ -50,9 +50,11 @@ pub(crate) struct Held {
     /// accepted.
     tokens: u64,
     reservation: Option<Reservation>,
-    /// The units that the transfer has moved beyond its tokens, and for which it has passed no
-    /// turn on.
+    /// The units of the largest step that the transfer has moved beyond its tokens, and for which
+    /// it has passed no turn on.
     debt: u64,
+    /// The generation of the bucket in which the debt was made.
+    debt_generation: u64,
     last_use: LastUse,
 }
 
@@ -123,8 +125,7 @@ impl TokenBucket {
     }
 
     /// Takes up to `wanted` units at the time `now` for one of `n_holders` transfers. Returns how
-    /// many units that have not left the source the transfer may move now: at least the quantum,
-    /// or `wanted` if that is less, or the tokens that it has kept since an earlier call.
+    /// many units the transfer may take from its source now, at most `wanted`.
     ///
     /// `in_flight` of its tokens belong to units that have left the source and that the sink has
     /// not accepted.
@@ -147,7 +148,7 @@ impl TokenBucket {
         let share = self.share(n_users, held.tokens);
         let quantum = self.quantum().min(share).min(wanted);
         if held.tokens == in_flight {
-            self.take_turn(held)?;
+            self.take_turn(held, share)?;
         }
         let free = held.tokens - in_flight;
         let unreserved = self.unreserved();
@@ -161,12 +162,12 @@ impl TokenBucket {
         Ok(taken)
     }
 
-    /// Takes the tokens of the transfer's reservation, if it has one.
+    /// Takes the tokens of the transfer's reservation, if it has one, but no more than its share.
     ///
     /// # Errors
     ///
     /// Returns how long to wait until it is due.
-    fn take_turn(&mut self, held: &mut Held) -> Result<(), Duration> {
+    fn take_turn(&mut self, held: &mut Held, share: u64) -> Result<(), Duration> {
         let is_valid = |it: &Reservation| it.generation == self.generation;
         let Some(reservation) = held.reservation.filter(is_valid) else {
             held.reservation = None;
@@ -175,17 +176,26 @@ impl TokenBucket {
         if self.earned < reservation.due {
             return Err(self.time_to_earn(reservation.due.saturating_sub(self.earned)));
         }
-        held.reservation = None;
-        self.n_waiting -= 1;
-        if self.tokens < billionths(reservation.tokens) {
-            // It has been due for longer than the bucket saves tokens.
+        let tokens = reservation.tokens.min(share);
+        let missing = billionths(tokens).saturating_sub(self.tokens);
+        if missing > 0 {
+            // Others whose turns were before this one have come late, or tokens were discarded.
+            let overdue = self.earned.saturating_sub(reservation.due);
+            if overdue < billionths(self.burst()) {
+                return Err(self.time_to_earn(missing));
+            }
+            held.reservation = None;
+            self.n_waiting -= 1;
             return Ok(());
         }
+        held.reservation = None;
+        self.n_waiting -= 1;
         self.forgive_debt_if_alone(held);
-        let passed_on = held.debt.min(reservation.tokens);
+        let passed_on = held.debt.min(tokens);
         held.debt -= passed_on;
-        self.earned = self.earned.saturating_add(billionths(passed_on));
-        let taken = reservation.tokens - passed_on;
+        let taken = tokens - passed_on;
+        let left = reservation.tokens - taken;
+        self.earned = self.earned.saturating_add(billionths(left));
         self.tokens -= billionths(taken);
         self.n_held += taken;
         held.tokens += taken;
@@ -204,9 +214,9 @@ impl TokenBucket {
         }
     }
 
-    /// Forgets the debt of a transfer that nobody could get a turn from.
+    /// Forgets the debt of a transfer if no other waits, or if the rate has been lowered since.
     fn forgive_debt_if_alone(&self, held: &mut Held) {
-        if self.n_waiting == 0 {
+        if self.n_waiting == 0 || held.debt_generation != self.generation {
             held.debt = 0;
         }
     }
@@ -229,7 +239,8 @@ impl TokenBucket {
         self.line_end.max(self.earned.saturating_sub(self.tokens))
     }
 
-    /// Returns the billionths that nobody has reserved. Negative if the next reservation waits.
+    /// Returns the billionths that nobody has reserved. Negative while a reservation is not due or
+    /// the bucket is in debt.
     fn unreserved(&self) -> i128 {
         self.tokens.min(self.earned.saturating_sub(self.line_end))
     }
@@ -241,7 +252,10 @@ impl TokenBucket {
         held.tokens -= paid;
         self.n_held -= paid;
         let excess = n - paid;
-        held.debt = held.debt.saturating_add(excess);
+        if excess > 0 {
+            held.debt = held.debt.max(excess);
+            held.debt_generation = self.generation;
+        }
         self.tokens = self.tokens.saturating_sub(billionths(excess));
         self.earned = self.earned.saturating_sub(billionths(excess));
     }
@@ -304,13 +318,19 @@ impl TokenBucket {
         self.skip_cancelled();
     }
 
-    /// Discards the tokens of the bucket that exceed a burst together with those of all transfers.
-    /// These may have been taken long ago; the bucket has earned as many meanwhile, which would be a
-    /// second burst. It keeps a quantum nevertheless, so that nobody waits for those who hold them.
+    /// Limits the tokens of the bucket so that, with those that transfers hold, they are at most
+    /// one burst. It leaves at least a quantum, so that nobody waits for those who hold them.
     fn bound(&mut self) {
         let room = self.burst().saturating_sub(self.n_held);
         let least = self.quantum().min(self.burst());
-        self.tokens = self.tokens.min(billionths(room.max(least)));
+        let most = if room > least {
+            billionths(room)
+        } else {
+            // A part of a unit stays. Otherwise a transfer that takes its quantum late by a moment
+            // would make the next one wait for a whole unit.
+            billionths(least).saturating_add(BILLION - 1)
+        };
+        self.tokens = self.tokens.min(most);
     }
 
     /// Returns the tokens of all transfers.
