@@ -60,7 +60,7 @@ impl Account {
     /// Gives back what has been taken, but for `in_flight` units that have left the source and that
     /// the sink has not accepted.
     pub(crate) fn give_back(&mut self, in_flight: u64) {
-        if self.held.tokens() > in_flight {
+        if self.held.tokens() != in_flight {
             let held = &mut self.held;
             self.rate_limiter
                 .with(|bucket| bucket.tokens.give_back(held, in_flight));

@@ -341,6 +341,35 @@ fn late_wakes_cost_neither_rate_nor_turns() {
     }
 }
 
+#[test]
+fn messages_at_stalled_sinks_count_when_they_leave_their_sources() {
+    const LEN: u64 = 65_000;
+    let rate_limiter = RateLimiter::new(RATE);
+    let mut clients = clients(&rate_limiter, 100);
+    let (mut n_left, mut most_ahead) = (0, 0);
+    simulate(&mut clients, Duration::from_secs(3), |_, it| {
+        let never = Duration::from_secs(60);
+        match it.account.take(it.at, u64::MAX, 0) {
+            Ok(_) => {
+                it.account.give_back(LEN);
+                assert_eq!(it.account.held(), LEN);
+                n_left += LEN;
+                let earned = earned_in(it.at, RATE);
+                most_ahead = most_ahead.max(n_left.saturating_sub(earned));
+                never
+            }
+            Err(wait) => wait,
+        }
+    });
+    assert!(most_ahead <= LEN, "{most_ahead}");
+    assert!(n_left >= 2 * RATE, "{n_left}");
+    for client in &mut clients {
+        client.account.spend(client.account.held());
+    }
+    drop(clients);
+    assert_eq!(rate_limiter.spent_in_all(), n_left);
+}
+
 /// Each sees fewer users than there will be.
 #[test]
 fn transfers_that_open_one_after_another_hold_little_more_than_a_burst() {

@@ -245,23 +245,32 @@ impl TokenBucket {
         self.tokens.min(self.earned.saturating_sub(self.line_end))
     }
 
-    /// Pays for `n` units that the sink has accepted. More than were taken (a message moves whole)
-    /// become a debt that delays later units.
+    /// Pays for `n` units that the sink has accepted. More than were taken become a debt that delays
+    /// later units.
     pub(crate) fn spend(&mut self, held: &mut Held, n: u64) {
         let paid = held.tokens.min(n);
         held.tokens -= paid;
         self.n_held -= paid;
-        let excess = n - paid;
+        self.charge(held, n - paid);
+    }
+
+    /// Takes tokens for units that have moved without.
+    fn charge(&mut self, held: &mut Held, excess: u64) {
         if excess > 0 {
             held.debt = held.debt.max(excess);
             held.debt_generation = self.generation;
+            self.tokens = self.tokens.saturating_sub(billionths(excess));
+            self.earned = self.earned.saturating_sub(billionths(excess));
         }
-        self.tokens = self.tokens.saturating_sub(billionths(excess));
-        self.earned = self.earned.saturating_sub(billionths(excess));
     }
 
-    /// Gives back all tokens but those of `in_flight` units.
+    /// Gives back all tokens but those of `in_flight` units. If these are more, as those of a whole
+    /// message are, takes tokens for all of them.
     pub(crate) fn give_back(&mut self, held: &mut Held, in_flight: u64) {
+        let excess = in_flight.saturating_sub(held.tokens);
+        self.charge(held, excess);
+        held.tokens += excess;
+        self.n_held += excess;
         let rest = held.tokens.saturating_sub(in_flight);
         held.tokens -= rest;
         self.n_held -= rest;
