@@ -1,4 +1,4 @@
-//! Links the unwinder into the programs, where the C compiler has it as an archive.
+//! Links the unwinder statically into the programs if the C compiler has `libgcc_eh.a`.
 //!
 //! `std` asks for `libgcc_s.so.1`, which the loader maps and relocates at every start: an eighth of
 //! the time that `zc-tee` takes for one byte. The linker drops it if an archive before it has all

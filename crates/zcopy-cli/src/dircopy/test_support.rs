@@ -1,4 +1,4 @@
-//! What the tests stand on: scratch directories, users without privileges, file systems that lack
+//! Helpers of the tests: scratch directories, users without privileges, file systems that lack
 //! something.
 
 use std::ffi::OsStr;

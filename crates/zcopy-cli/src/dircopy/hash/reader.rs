@@ -266,8 +266,8 @@ impl Reader<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changes {
     None,
-    /// The time of change alone: another attribute, or the number of names. Over FUSE it may be
-    /// what the kernel had guessed before the driver told the time.
+    /// Only the time of change: another attribute, or the number of names, has changed. Over FUSE, the
+    /// kernel may have guessed the earlier time before the driver reported it.
     Attributes,
     /// The size, the modification time, or the file itself.
     Contents,
