@@ -40,7 +40,7 @@ fn run() -> anyhow::Result<()> {
         .with_context(|| to.display().to_string())?;
 
     let mut hash = Sha256::new();
-    // Whoever inspects sees every byte that the sink accepted, once and in order. The plan knows
+    // The inspector sees every byte that the sink accepted, once and in order. The plan knows
     // that the bytes then have to pass through user space.
     let report = Transfer::new(&source, &sink)
         .inspect(|bytes| hash.update(bytes))

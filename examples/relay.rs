@@ -1,6 +1,7 @@
 //! Joins every TCP connection to one address with a new one to a backend, both ways.
 //!
-//! `cargo run --release --example relay -- LISTEN-ADDRESS BACKEND-ADDRESS [IDLE-SECONDS [CONNECTIONS]]`
+//! `cargo run --release --example relay -- LISTEN-ADDRESS BACKEND-ADDRESS [IDLE-SECONDS
+//! [CONNECTIONS]]`
 //!
 //! Port 0 takes any. Prints the address on the first line, and then one line for each connection
 //! that has ended, with the bytes in both directions. A connection ends when nothing has moved for

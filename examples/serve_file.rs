@@ -1,6 +1,7 @@
 //! Serves the files of a directory by HTTP/1.1, with ranges, so that downloads can be resumed.
 //!
-//! `cargo run --release --example serve_file -- DIRECTORY [ADDRESS [BYTES-PER-SECOND [CONNECTIONS]]]`
+//! `cargo run --release --example serve_file -- DIRECTORY [ADDRESS [BYTES-PER-SECOND
+//! [CONNECTIONS]]]`
 //!
 //! Listens on `127.0.0.1:8080` unless told otherwise; port 0 takes any. Prints its URL on the first
 //! line. BYTES-PER-SECOND limits all connections together; 0 means no limit. The server ends after
