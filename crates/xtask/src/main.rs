@@ -9,6 +9,7 @@ mod image;
 mod imports;
 mod kills;
 mod mutants;
+mod pages;
 mod programs;
 mod proof;
 mod scenario;
@@ -42,8 +43,11 @@ enum Chore {
     Mutants(mutants::Args),
     /// Time the tools and the originals as they move one byte
     StartUp(start_up::Args),
-    /// Check that the imports between the modules of the library point down the list in ARCHITECTURE.md
+    /// Check that the imports between the modules of the library point down the list in
+    /// ARCHITECTURE.md
     Imports,
+    /// Check that the links of the pages lead somewhere, and that their shell lines work
+    Pages(pages::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -55,6 +59,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Mutants(args) => mutants::run(&args),
         Chore::StartUp(args) => start_up::run(&args),
         Chore::Imports => imports::run(),
+        Chore::Pages(args) => pages::run(&args),
     }
 }
 

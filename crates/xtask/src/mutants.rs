@@ -33,7 +33,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
 
-    /// Least seconds before the quick tests of one mutant are given up; ten times as many for the others
+    /// Least seconds before the quick tests of one mutant are given up; ten times as many for the
+    /// others
     #[arg(long, value_name = "SEC", default_value_t = 120)]
     timeout: u32,
 

@@ -22,7 +22,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     options: Options,
 
-    /// Lower the count of this system call [default: each in turn; of a command none, which only reports the calls].
+    /// Lower the count of this system call [default: each in turn; of a command none, which only
+    /// reports the calls].
     #[arg(long, value_enum)]
     call: Option<Call>,
 

@@ -22,7 +22,8 @@ use case::{Case, Ends};
 /// Arguments for a comparison of builds with the originals.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A build of the tools, with a name for the table: static=target/x86_64-unknown-linux-gnu/release
+    /// A build of the tools, with a name for the table:
+    /// static=target/x86_64-unknown-linux-gnu/release
     #[arg(value_name = "NAME=DIR", required = true, value_parser = build)]
     builds: Vec<Build>,
 

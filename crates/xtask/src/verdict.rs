@@ -227,8 +227,8 @@ fn lost_input(scenario: &Scenario, observed: &Observed, injected: &[Call]) -> Op
     };
     let rest = &bytes[usize::try_from(*cursor).ok()?..];
     let is_copy = inputs.len() == 1 && rest.starts_with(&inputs[0]);
-    // An input is asked for its first byte where the output is closed, as GNU cat reads it then, and
-    // cannot be given back by a cursor that does not move.
+    // An input is asked for its first byte where the output is closed, as GNU cat reads it then,
+    // and cannot be given back by a cursor that does not move.
     let is_exempt = |call: &Call| call.name == "lseek" || call.text.contains("EBADF");
     if !is_copy || injected.iter().any(is_exempt) {
         return None;

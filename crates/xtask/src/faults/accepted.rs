@@ -35,8 +35,8 @@ pub(super) fn reason(
     let is_unheard = |call: &Call| {
         call.name == "write" && call.text.starts_with("1<") && call.text.contains("EBADF")
     };
-    // These print by the standard library. Their output is then short, and nothing else is wrong. The
-    // client of a server does not receive its address.
+    // These print by the standard library. Their output is then short, and nothing else is wrong.
+    // The client of a server does not receive its address.
     let prints = ["explain", "hash_while_copying", "relay", "serve_file"];
     let prints = matches!(scenario.program, Program::Example(name) if prints.contains(&name));
     let is_short =

@@ -35,8 +35,8 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    /// Describes a wrong outcome: the scenario, the command that repeats it (`how`), the status, the
-    /// messages, and the mistakes (`wrong`).
+    /// Describes a wrong outcome: the scenario, the command that repeats it (`how`), the status,
+    /// the messages, and the mistakes (`wrong`).
     pub(crate) fn finding(
         &self,
         scenario: &Scenario,
@@ -78,8 +78,8 @@ impl Observed {
         self.injected().iter().any(|call| call.denies(&path, &cwd))
     }
 
-    /// Whether every message is known: no write to standard error failed, and no call reported it as
-    /// closed.
+    /// Whether every message is known: no write to standard error failed, and no call reported it
+    /// as closed.
     pub(crate) fn is_heard(&self) -> bool {
         let mut calls = self.injected();
         calls.retain(|call| {

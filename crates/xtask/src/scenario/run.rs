@@ -105,7 +105,8 @@ impl Scenario {
         Ok((observed, String::from_utf8_lossy(&log).into_owned()))
     }
 
-    /// The program's standard input, and for a regular file another descriptor with the same cursor.
+    /// The program's standard input, and for a regular file another descriptor with the same
+    /// cursor.
     fn open_stdin(&self, dir: &Path, peers: &mut Peers) -> anyhow::Result<(OwnedFd, Option<File>)> {
         let end = match &self.stdin {
             Stdin::Null => File::open("/dev/null")?.into(),

@@ -118,7 +118,8 @@ impl Ends {
         })
     }
 
-    /// Copies a program to a directory of its own, so that its name stays, and returns the path of the copy.
+    /// Copies a program to a directory of its own, so that its name stays, and returns the path of
+    /// the copy.
     ///
     /// # Errors
     ///
@@ -131,7 +132,8 @@ impl Ends {
         Ok(copy)
     }
 
-    /// Runs a program once, and returns the time from its start to its end, or to its first line if it would not end.
+    /// Runs a program once, and returns the time from its start to its end, or to its first line if
+    /// it would not end.
     ///
     /// # Errors
     ///

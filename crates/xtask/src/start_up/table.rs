@@ -10,7 +10,8 @@ fn quantile(sorted: &[Duration], percent: usize) -> Duration {
     sorted[(sorted.len() - 1) * percent / 100]
 }
 
-/// The table, with one line for each series. Originals come before the builds that are compared with them.
+/// The table, with one line for each series. Originals come before the builds that are compared
+/// with them.
 pub(super) fn render(series: &[Series]) -> String {
     let runs = series.first().map_or(0, |series| series.times.len());
     let mut text = format!(

@@ -72,8 +72,9 @@ impl fmt::Display for Part {
 }
 
 impl Options {
-    /// Whether the sweep writes the totals to `docs/proof.md`: a whole sweep and each part of one do
-    /// so, and other selections on request. `restriction` has the other options that leave out runs.
+    /// Whether the sweep writes the totals to `docs/proof.md`: a whole sweep and each part of one
+    /// do so, and other selections on request. `restriction` has the other options that leave out
+    /// runs.
     pub(super) fn are_recorded(&self, restriction: Option<&str>) -> bool {
         let is_whole = self.sample.is_none() && self.scenario.is_none() && restriction.is_none();
         self.record || is_whole

@@ -23,7 +23,8 @@ pub(super) fn mistakes(
         return wrong;
     }
     if scenario.archive.is_some() && injected.iter().all(|call| call.name == "flock") {
-        // The run waits, or goes on without a lock. It fails because a file of the archive is damaged.
+        // The run waits, or goes on without a lock. It fails because a file of the archive is
+        // damaged.
         return wrong;
     }
     let examines = |call: &Call| ["newfstatat", "statx"].contains(&&*call.name);
@@ -31,8 +32,8 @@ pub(super) fn mistakes(
         && scenario.args.contains(&"--check")
         && injected.iter().all(examines)
     {
-        // The size of a file that is counted for the display, and its time of change, can be done without.
-        // The lines of standard output are judged by themselves.
+        // The size of a file that is counted for the display, and its time of change, can be done
+        // without. The lines of standard output are judged by themselves.
         return wrong;
     }
     let stderr = &observed.stderr;

@@ -135,8 +135,8 @@ fn of_path(scenario: &Scenario, observed: &Observed, path: &Path) -> Option<Targ
         COPY => Side::Output,
         _ => return None,
     };
-    // A call on a directory may concern any entry of it, and messages do not show the temporary name
-    // of a new file.
+    // A call on a directory may concern any entry of it, and messages do not show the temporary
+    // name of a new file.
     let original = observed.dir().join(SOURCE).join(below);
     let is_file = original
         .symlink_metadata()

@@ -221,8 +221,8 @@ impl Outcome {
         self.sums == Sums::Written && manifest::is_manifest(name)
     }
 
-    /// Finds entries of the copy that the source has not. The run removes the hidden file of a killed
-    /// run, unless a call that this takes fails, or the run does not begin.
+    /// Finds entries of the copy that the source has not. The run removes the hidden file of a
+    /// killed run, unless a call that this takes fails, or the run does not begin.
     fn leftovers(&self) -> Vec<String> {
         let mut calls = self.injected.iter();
         let may_stay = calls.any(|call| SWEEP_CALLS.contains(&&call.name[..]))

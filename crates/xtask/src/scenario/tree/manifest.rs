@@ -20,8 +20,9 @@ pub(super) fn is_journal(name: &Path) -> bool {
     name.is_some_and(|name| name.starts_with(".zc-dircopy-journal-"))
 }
 
-/// Checks the comments of a manifest, and the digest in each line. `files` holds the possible contents
-/// of each file that may have a line, and `must_list` the paths of the files that need a line.
+/// Checks the comments of a manifest, and the digest in each line. `files` holds the possible
+/// contents of each file that may have a line, and `must_list` the paths of the files that need a
+/// line.
 pub(super) fn judge(
     text: &str,
     files: &BTreeMap<PathBuf, Vec<Vec<u8>>>,

@@ -14,8 +14,8 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Reads the lines `3 files, 305000 bytes …` and `2 copied, …, 0 failed`. `None` if they are not
-    /// there.
+    /// Reads the lines `3 files, 305000 bytes …` and `2 copied, …, 0 failed`. `None` if they are
+    /// not there.
     pub(super) fn read(stdout: &str) -> Option<Self> {
         let mut lines = stdout.lines();
         let (files, bytes) = lines.find_map(amounts)?;

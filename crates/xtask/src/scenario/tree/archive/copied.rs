@@ -1,5 +1,5 @@
-//! Judges an archive after a run: its files, the verdicts of `--check`, the new manifest without the
-//! help of the program, and the archive after one more run.
+//! Judges an archive after a run: its files, the verdicts of `--check`, the new manifest without
+//! the help of the program, and the archive after one more run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -285,8 +285,8 @@ fn judge_verdict(
     let is_right = match outcome {
         Outcome::Succeeded => verdict == new,
         Outcome::Failed { .. } | Outcome::Killed => {
-            // The journal has every file of a killed run. A failed run may have no record of a file,
-            // and then a message tells so.
+            // The journal has every file of a killed run. A failed run may have no record of a
+            // file, and then a message tells so.
             let has_message = outcome.explains(path) && !matches!(outcome, Outcome::Killed);
             let is_lost = !is_old && verdict.is_none() && has_message;
             is_old && verdict == old || is_new && (verdict == new || is_lost)

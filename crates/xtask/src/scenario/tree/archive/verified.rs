@@ -77,8 +77,8 @@ fn check(scenario: &Scenario, observed: &Observed, strictness: Strictness) -> Ve
     let stderr = observed.is_heard().then_some(&observed.stderr[..]);
     let mut expected = lines(strictness);
     let is_denied = |path: &str| observed.is_denied(&Path::new(COPY).join(path));
-    // A killed run may have made the files that its journal names, or not. A file without a record may
-    // have gone.
+    // A killed run may have made the files that its journal names, or not. A file without a record
+    // may have gone.
     let may_be_gone = |path: &str| path.starts_with("j/") || path == UNLISTED;
     expected.retain(|(path, _)| !may_be_gone(path) || !is_denied(path));
     let mut lines: Vec<_> = stdout.split_inclusive('\n').collect();
@@ -94,9 +94,9 @@ fn check(scenario: &Scenario, observed: &Observed, strictness: Strictness) -> Ve
     wrong
 }
 
-/// Compares the lines of a run under a fault with the true ones. The run may call a file unreadable,
-/// or leave lines out, and then a message explains it. `stderr` is `None` if messages may have been
-/// lost.
+/// Compares the lines of a run under a fault with the true ones. The run may call a file
+/// unreadable, or leave lines out, and then a message explains it. `stderr` is `None` if messages
+/// may have been lost.
 fn judge(stdout: &str, stderr: Option<&str>, expected: &[(&str, &str)]) -> Vec<String> {
     let mut wrong = Vec::new();
     if !stdout.is_empty() && !stdout.ends_with('\n') {
