@@ -5,8 +5,8 @@
 //! the run. Names are bytes.
 //!
 //! One thread at a time walks the source. `--jobs` threads copy files, and others hash them. The
-//! finisher takes the results in the order of the tree. So the manifest is sorted, and a hard link is
-//! made after the file that it links to.
+//! finisher takes the results in the order of the tree. So the manifest is sorted, and a hard link
+//! is made after the file that it links to.
 //!
 //! - `run`: copies a tree, or verifies trees with `--check`.
 //! - `args` and `settings`: the command line.

@@ -1,25 +1,10 @@
-//! The tools `zc-*`: what one has to itself, and what they share.
+//! The tools `zc-*`: the modules of each tool, and the modules that they share.
 //!
-//! A program in `bin/` parses, builds, runs and reports, each by one line. Bytes are moved by
-//! [`zcopy::Transfer`] and [`zcopy::Repeat`], and by nothing else.
+//! A program in `bin/` parses, builds, runs and reports, each by one line. Only
+//! [`zcopy::Transfer`], [`zcopy::Repeat`] and their kin move bytes.
 //!
-//! - [`cat`]: what `zc-cat` does.
-//! - [`dircopy`]: what `zc-dircopy` does.
-//! - [`pv`]: what `zc-pv` does.
-//! - [`tee`]: what `zc-tee` does.
-//! - [`yes`]: what `zc-yes` does.
-//! - [`args`]: arguments, and usage errors as GNU words them.
-//! - [`choice`]: words out of a list, as values of options.
-//! - [`digest`]: digests of what passes, of many files at once.
-//! - [`exit`]: error messages, signals, and how a tool ends.
-//! - [`generate`]: manual pages and shell completions.
-//! - [`history`]: what has been moved by when, and the rates that follow.
-//! - [`look`]: what a terminal may be shown.
-//! - [`number`]: amounts, rates and sizes.
-//! - [`quote`]: names in messages, quoted as GNU quotes them.
-//! - [`sys`]: what needs `unsafe`.
-//! - [`time`]: durations and the time of day.
-//! - [`tty`]: where a display goes.
+//! - [`cat`], [`dircopy`], [`pv`], [`tee`], [`yes`]: one tool each.
+//! - [`common`]: command lines, messages, system calls, terminals, progress and digests.
 
 pub mod cat;
 pub mod dircopy;
@@ -27,26 +12,7 @@ pub mod pv;
 pub mod tee;
 pub mod yes;
 
-pub mod args;
-pub mod choice;
-pub mod digest;
-pub mod exit;
-pub mod generate;
-pub mod history;
-pub mod look;
-pub mod number;
-pub mod quote;
-pub mod time;
-pub mod tty;
-
-mod json;
-mod order;
-mod outlet;
-mod own_output;
-mod probe;
-mod value;
-
-pub mod sys;
+pub mod common;
 
 // What is skipped, and how, is the same for all tests.
 #[cfg(test)]

@@ -1,45 +1,24 @@
-//! `zc-pv`: moves bytes, and shows how far they have come.
+//! `zc-pv`: copies bytes and shows the progress.
 //!
-//! One thread moves the bytes and keeps count; another draws. They share a meter, and what other processes may
-//! change of the transfer.
+//! One thread copies the bytes and counts them, and another one draws. They share a
+//! `SharedProgress`, and the settings that other processes may change during the transfer.
 
-pub use job::{MISUSE, run};
-pub use options::Args;
+pub use args::Args;
+pub use run::{MISUSE, run};
 
-pub mod bar;
-pub mod format;
-pub mod reading;
-pub mod render;
-pub mod rows;
-pub mod screen;
-pub mod signals;
-pub mod text;
-pub mod titles;
+pub mod display;
 pub mod watch;
 
-mod carrier;
-mod changes;
-mod device;
-mod digest;
-mod display;
+mod args;
+mod cleanup;
 mod ending;
-mod extra;
-mod face;
-mod hook;
-mod input;
-mod instrument;
-mod job;
-mod json;
-mod meter;
 mod monitor;
-mod objects;
-mod options;
-mod output;
-mod output_pipe;
-mod pidfile;
+mod prepare;
+mod refusal;
 mod remote;
+mod run;
 mod settings;
-mod spool;
+mod shared_progress;
 mod status;
 mod stop;
-mod witness;
+mod transfer;

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use zcopy_cli::cat::{self, Outcome};
-use zcopy_cli::{args, exit};
+use zcopy_cli::common::cli::args;
+use zcopy_cli::common::cli::message;
 
 fn main() -> ExitCode {
-    exit::prepare();
+    message::prepare();
     let (args, files) = match args::parse_beside_operands::<cat::Args>() {
         Ok(parsed) => parsed,
         Err(status) => return status,
@@ -15,7 +16,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Complete) => ExitCode::SUCCESS,
         Ok(Outcome::Incomplete) => ExitCode::FAILURE,
         Err(error) => {
-            exit::complain(&error);
+            message::error(&error);
             ExitCode::FAILURE
         }
     }

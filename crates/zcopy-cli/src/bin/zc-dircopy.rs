@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
+use zcopy_cli::common::cli::args;
+use zcopy_cli::common::cli::message;
 use zcopy_cli::dircopy::{self, MISUSE, Outcome};
-use zcopy_cli::{args, exit};
 
 fn main() -> ExitCode {
-    exit::prepare();
+    message::prepare();
     let args = match args::parse_as::<dircopy::Args>(MISUSE) {
         Ok((args, _)) => args,
         Err(status) => return status,

@@ -2,10 +2,13 @@
 
 use std::process::ExitCode;
 
-use zcopy_cli::{args, exit, pv, sys};
+use zcopy_cli::common::cli::args;
+use zcopy_cli::common::cli::message;
+use zcopy_cli::common::sys;
+use zcopy_cli::pv;
 
 fn main() -> ExitCode {
-    exit::prepare();
+    message::prepare();
     // Two of its three threads seldom allocate.
     sys::share_heap();
     match args::parse_with_equals_signs::<pv::Args>(pv::MISUSE) {

@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
-use zcopy_cli::{args, exit, yes};
+use zcopy_cli::common::cli::args;
+use zcopy_cli::common::cli::message;
+use zcopy_cli::yes;
 
 fn main() -> ExitCode {
-    exit::prepare();
+    message::prepare();
     let args = match args::parse::<yes::Args>() {
         Ok(args) => args,
         Err(status) => return status,
@@ -13,7 +15,7 @@ fn main() -> ExitCode {
     match yes::run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            exit::complain(&error);
+            message::error(&error);
             ExitCode::FAILURE
         }
     }

@@ -6,8 +6,8 @@ use clap::ValueHint;
 
 use super::highlight::when::ColorWhen;
 use super::timestamp;
-use crate::args::{Common, Tool};
-use crate::choice;
+use crate::common::cli::args::{Common, Tool};
+use crate::common::cli::keyword;
 
 /// The command line of `zc-cat`.
 #[derive(Debug, clap::Parser)]
@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(short = 'T', long)]
     pub(super) show_tabs: bool,
 
-    /// Ignored: output is never held back
+    /// Ignored, because output is never delayed in a buffer
     #[arg(short = 'u')]
     unbuffered: bool,
 
@@ -68,7 +68,7 @@ pub struct Args {
     pub(super) show_nonprinting: bool,
 
     /// Put the time at which it was read in front of each line, in the manner of strftime(3)
-    /// [default: %Y-%m-%dT%H:%M:%S%.6f%z]
+    /// [without FORMAT: %Y-%m-%dT%H:%M:%S%.6f%z]
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = timestamp::DEFAULT_FORMAT)]
     pub(super) timestamp: Option<OsString>,
 
@@ -98,11 +98,12 @@ pub struct Args {
         default_value = "auto",
         default_missing_value = "always",
         hide_possible_values = true,
-        value_parser = choice::parser::<ColorWhen>()
+        value_parser = keyword::parser::<ColorWhen>()
     )]
     pub(super) color: ColorWhen,
 
-    /// Open and check every FILE before anything is written, and write nothing if one of them cannot be read
+    /// Open and check every FILE before anything is written, and write nothing if one of them
+    /// cannot be read
     #[arg(long)]
     pub(super) strict: bool,
 
@@ -116,4 +117,14 @@ pub struct Args {
 
 impl Tool for Args {
     const MANUAL: &str = include_str!("manual.man");
+
+    const CANDIDATES: &'static [&'static str] = &[
+        "number-nonblank",
+        "number",
+        "squeeze-blank",
+        "show-nonprinting",
+        "show-ends",
+        "show-tabs",
+        "show-all",
+    ];
 }

@@ -5,8 +5,8 @@ use std::io;
 
 use anyhow::anyhow;
 
-use crate::exit;
-use crate::quote::quoted;
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
 
 /// Why an operand was not copied to its end.
 pub(super) enum CopyError {
@@ -33,9 +33,9 @@ impl CopyError {
     /// Converts the error of a transfer from the operand to standard output.
     pub(super) fn from_transfer(name: &OsStr, error: &zcopy::Error) -> Self {
         match error.side() {
-            zcopy::Side::Sink => Self::output(exit::cause(error)),
+            zcopy::Side::Sink => Self::output(message::cause(error)),
             _ if is_pair_refused(error) => Self::input_is_output(name),
-            _ => Self::input(name, exit::cause(error)),
+            _ => Self::input(name, message::cause(error)),
         }
     }
 }

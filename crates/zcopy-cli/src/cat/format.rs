@@ -1,8 +1,8 @@
 //! [`Format`]: numbers lines, squeezes blank ones and shows invisible bytes.
 //!
-//! It processes blocks of 64 bytes. `BlockMasks` has one bit for each byte that needs work. The bytes
-//! between two of these are copied 64 at a time: a copy of constant length is cheaper than one of the
-//! exact length. The next write covers the excess.
+//! It processes blocks of 64 bytes. `BlockMasks` has one bit for each byte that needs work. The
+//! bytes between two of these are copied 64 at a time: a copy of constant length is cheaper than
+//! one of the exact length. The next write covers the excess.
 
 #![allow(
     clippy::inline_always,
@@ -84,8 +84,8 @@ impl FormatOptions {
         self == Self::default()
     }
 
-    /// Returns only the options of this set. If `only` is constant, the compiler removes the code of
-    /// all others.
+    /// Returns the options that are also in `only`. If `only` is constant, the compiler removes the
+    /// code of the other options.
     #[inline]
     fn masked(self, only: u8) -> Self {
         Self {
@@ -112,8 +112,8 @@ impl FormatOptions {
     }
 }
 
-/// Formats bytes as [`FormatOptions`] say. Line numbers continue from call to call, and so from file to
-/// file.
+/// Formats bytes as [`FormatOptions`] say. Line numbers continue from call to call, and so from
+/// file to file.
 ///
 /// # Examples
 ///
@@ -163,8 +163,8 @@ impl Format {
     /// Returns the length of the line number in front of the content. Returns `None` if the line is
     /// squeezed and nothing was appended.
     ///
-    /// It appends the bytes that [`Filter::filter`] writes, if no part ends between a carriage return
-    /// and its newline.
+    /// It appends the bytes that [`Filter::filter`] writes, if no part ends between a carriage
+    /// return and its newline.
     ///
     /// # Examples
     ///
@@ -253,8 +253,8 @@ impl Format {
             let mut ends = masks.ends;
             block_out[..BLOCK].copy_from_slice(&window[..BLOCK]);
             loop {
-                // Without an end, the end of the block counts as one of length 0. Most blocks have no or one
-                // end, and a branch for that would be mispredicted.
+                // Without an end, the end of the block counts as one of length 0. Most blocks have
+                // no or one end, and a branch for that would be mispredicted.
                 let at = ends.trailing_zeros() as usize;
                 len += at - from;
                 from = at;

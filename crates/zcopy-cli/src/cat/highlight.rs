@@ -1,11 +1,11 @@
 //! [`Highlighter`]: colours the parts of a line that match patterns.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 
 use regex::bytes::{CaptureLocations, Regex};
 
-use crate::quote;
+use crate::common::cli::value::invalid;
 use log::Log;
 use style::{Style, StyleError};
 
@@ -17,24 +17,24 @@ pub mod when;
 #[derive(Debug, thiserror::Error)]
 pub enum RuleError {
     /// It contains no `=`.
-    #[error("invalid highlight: {0}: neither PATTERN=STYLE nor log")]
-    NoStyle(String),
+    #[error("{}: neither PATTERN=STYLE nor log", invalid("highlight", .0))]
+    NoStyle(OsString),
     /// The regular expression is invalid.
-    #[error("invalid pattern: {0}")]
-    Pattern(String, #[source] Box<regex::Error>),
+    #[error("{}", invalid("pattern", .0))]
+    Pattern(OsString, #[source] Box<regex::Error>),
     /// The pattern is not UTF-8.
-    #[error("invalid pattern: {0}: not UTF-8")]
-    NotText(String),
+    #[error("{}: not UTF-8", invalid("pattern", .0))]
+    NotText(OsString),
     /// The style is invalid.
-    #[error("invalid style: {0}")]
-    Style(String, #[source] StyleError),
+    #[error("{}", invalid("style", .0))]
+    Style(OsString, #[source] StyleError),
 }
 
 /// Colours parts of a line by escape sequences for a terminal.
 ///
-/// Each rule colours the matches of its pattern, or, if the pattern has groups, those of the groups.
-/// Where several rules match, the last one applies. Each coloured part ends with the sequence that
-/// resets all attributes, so that colours in the line itself end there, too.
+/// Each rule colours the matches of its pattern, or, if the pattern has groups, those of the
+/// groups. Where several rules match, the last one applies. Each coloured part ends with the
+/// sequence that resets all attributes, so that colours in the line itself end there, too.
 ///
 /// # Examples
 ///
@@ -81,8 +81,8 @@ impl Highlighter {
         }
     }
 
-    /// Adds the rules for logs: they colour the time, and the level of errors, warnings and debugging
-    /// messages. All other rules override these, wherever they are added.
+    /// Adds the rules for logs: they colour the time, and the level of errors, warnings and
+    /// debugging messages. All other rules override these, wherever they are added.
     #[must_use]
     pub fn log(mut self) -> Self {
         let styles = &mut self.styles;
@@ -96,17 +96,17 @@ impl Highlighter {
     ///
     /// The rule has no `=`, or its pattern or style is invalid.
     pub fn rule(mut self, rule: &OsStr) -> Result<Self, RuleError> {
-        let quoted = || quote::argument(rule);
-        let text = rule.to_str().ok_or_else(|| RuleError::NotText(quoted()))?;
+        let text = rule
+            .to_str()
+            .ok_or_else(|| RuleError::NotText(rule.into()))?;
         let (pattern, style) = text
             .rsplit_once('=')
-            .ok_or_else(|| RuleError::NoStyle(quoted()))?;
+            .ok_or_else(|| RuleError::NoStyle(rule.into()))?;
         let style = style
             .parse()
-            .map_err(|cause| RuleError::Style(quote::argument(style.as_ref()), cause))?;
-        let regex = Regex::new(pattern).map_err(|cause| {
-            RuleError::Pattern(quote::argument(pattern.as_ref()), Box::new(cause))
-        })?;
+            .map_err(|cause| RuleError::Style(style.into(), cause))?;
+        let regex = Regex::new(pattern)
+            .map_err(|cause| RuleError::Pattern(pattern.into(), Box::new(cause)))?;
         self.rules.push(Rule {
             groups: (regex.captures_len() > 1).then(|| regex.capture_locations()),
             regex,
@@ -117,9 +117,8 @@ impl Highlighter {
 
     /// Appends a coloured line to `out`.
     ///
-    /// Patterns match the content of the line, without its end. `format` is called with all bytes of
-    /// the line, in order. It appends them and returns how many appended bytes in front of the content
-    /// (a line number) are not coloured.
+    /// Patterns match the content of the line, without its end. `format` appends the line, and
+    /// returns the length of the line number that it appended first: a number is not coloured.
     pub fn push(
         &mut self,
         line: &[u8],

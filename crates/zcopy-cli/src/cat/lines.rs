@@ -14,8 +14,8 @@ pub trait LineFormat {
     /// Appends a formatted line to `out`. Returns the length of the line number in front of it, or
     /// `None` if the line is squeezed and nothing was appended.
     ///
-    /// A line without a newline is a part of one that is too long, which the next call continues, or
-    /// the end of the input.
+    /// A line without a newline is a part of one that is too long, which the next call continues,
+    /// or the end of the input.
     fn line(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Option<usize>;
 }
 
@@ -27,8 +27,9 @@ impl LineFormat for Format {
 
 /// Rewrites whole lines: timestamp, line number, coloured content.
 ///
-/// It waits for the end of each line. A line that does not fit into the input buffer is processed in
-/// parts of 64 to 320 KiB: it gets one timestamp and one number, and patterns match within one part.
+/// It waits for the end of each line. A line that does not fit into the input buffer is processed
+/// in parts of 64 to 320 KiB: it gets one timestamp and one number, and patterns match within one
+/// part.
 ///
 /// # Examples
 ///
@@ -207,8 +208,8 @@ enum Unterminated {
     Flush,
 }
 
-/// Returns the part of a long line that does not split a character, nor a CR from a newline that may
-/// follow.
+/// Returns the part of a long line that does not split a character, nor a CR from a newline that
+/// may follow.
 fn split_part(bytes: &[u8]) -> &[u8] {
     let tail = &bytes[bytes.len().saturating_sub(4)..];
     // The start of the last character, if the bytes are UTF-8.

@@ -11,10 +11,10 @@ use zcopy::{Filter, FilterTransfer, Report, Series, Side, Strategy, Transfer};
 use super::copy_error::{CopyError, is_pair_refused};
 use super::format::Format;
 use super::lines::Lines;
-use crate::exit;
-use crate::own_output::{self, Relation};
-use crate::probe::gives_anything;
-use crate::quote::quoted;
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
+use crate::common::io::probe::read_one_byte;
+use crate::common::io::same_file::{self, Relation};
 
 /// Copies one operand after the other to standard output.
 pub(super) struct Pipeline<'a> {
@@ -77,7 +77,7 @@ impl Pipeline<'_> {
         match outcome {
             // Nothing was to be written, or `copy` would have failed.
             Err(error) if error.is_refused() => Ok(()),
-            Err(error) => Err(exit::cause(&error)).context("write error"),
+            Err(error) => Err(message::cause(&error)).context("write error"),
             Ok(_) => Ok(()),
         }
     }
@@ -108,15 +108,15 @@ fn check_in_place(
     input: BorrowedFd<'_>,
     stdout: BorrowedFd<'_>,
 ) -> Result<(), CopyError> {
-    let relation = own_output::relation(input, stdout);
+    let relation = same_file::relation(input, stdout);
     match relation.map_err(CopyError::output)? {
-        Relation::Growing => Err(CopyError::input_is_output(name)),
-        Relation::Shifting => Ok(()),
+        Relation::Feedback => Err(CopyError::input_is_output(name)),
+        Relation::InPlace => Ok(()),
     }
 }
 
-/// Converts the error of a transfer. A standard output that is not open for writing is an error only
-/// if there is a byte to write, as for GNU cat, which learns it from write(2).
+/// Converts the error of a transfer. A standard output that is not open for writing is an error
+/// only if there is a byte to write, as for GNU cat, which learns it from write(2).
 fn convert_error(
     name: &OsStr,
     input: BorrowedFd<'_>,
@@ -125,10 +125,10 @@ fn convert_error(
     if !(error.is_refused() && error.side() == Side::Sink) {
         return Err(CopyError::from_transfer(name, error));
     }
-    match gives_anything(input) {
+    match read_one_byte(input) {
         Ok(false) => Ok(()),
         Ok(true) => Err(CopyError::output(Errno::BADF.into())),
-        Err(error) => Err(CopyError::input(name, exit::cause(&error))),
+        Err(error) => Err(CopyError::input(name, message::cause(&error))),
     }
 }
 
@@ -167,5 +167,5 @@ fn explain_outcome(
 }
 
 fn explain(name: &OsStr, text: &dyn Display) {
-    exit::say(&format!("{}: {text}", quoted(name)));
+    message::warn(&format!("{}: {text}", quoted(name)));
 }

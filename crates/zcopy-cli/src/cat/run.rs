@@ -11,12 +11,14 @@ use zcopy::{FilterTransfer, Series};
 use super::args::Args;
 use super::copy_error::CopyError;
 use super::format::{Format, FormatOptions, Numbering};
-use super::highlight::{Highlighter, when};
+use super::highlight::Highlighter;
 use super::lines::Lines;
 use super::pipeline::{Mode, Pipeline};
 use super::strict;
 use super::timestamp::{Timestamper, Zone};
-use crate::{exit, sys};
+use crate::common::cli::message;
+use crate::common::sys;
+use crate::common::terminal::capabilities::Capabilities;
 
 /// Whether every operand was copied. Each failure has been reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +40,8 @@ pub fn run(args: &Args, files: &[OsString]) -> anyhow::Result<Outcome> {
     let mut pipeline = match pipeline(args, &stdout) {
         Ok(pipeline) => pipeline,
         Err(error) => {
-            exit::complain(&error);
-            exit::refer_to_help();
+            message::error(&error);
+            message::refer_to_help();
             return Ok(Outcome::Incomplete);
         }
     };
@@ -81,7 +83,7 @@ fn copy_all(
         match copy(name, file, pipeline) {
             Ok(()) => {}
             Err(CopyError::Input(error)) => {
-                exit::complain(&error);
+                message::error(&error);
                 outcome = Outcome::Incomplete;
             }
             Err(CopyError::Output(error)) => return Err(error),
@@ -163,12 +165,9 @@ fn highlighter(args: &Args, stdout: BorrowedFd<'_>) -> anyhow::Result<Option<Hig
     if args.highlight.is_empty() {
         return Ok(None);
     }
-    let is_wanted = when::is_wanted(
-        args.color,
-        stdout.is_terminal(),
-        std::env::var_os("NO_COLOR").as_deref(),
-        std::env::var_os("TERM").as_deref(),
-    );
+    let is_wanted = args
+        .color
+        .is_wanted(stdout.is_terminal(), Capabilities::from_env());
     let mut highlighter = Highlighter::new();
     for spec in &args.highlight {
         // Compiling the patterns for logs takes 2 ms.

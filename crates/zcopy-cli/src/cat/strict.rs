@@ -10,9 +10,10 @@ use rustix::io::Errno;
 
 use super::copy_error::CopyError;
 use super::pipeline::Pipeline;
-use crate::own_output;
-use crate::probe::can_be_read;
-use crate::{exit, sys};
+use crate::common::cli::message;
+use crate::common::io::probe::check_first_byte;
+use crate::common::io::same_file;
+use crate::common::sys;
 
 /// Opens every operand, in order, and reports each that cannot be read. Returns `None` if there is
 /// such an operand.
@@ -28,7 +29,7 @@ pub(super) fn open_all(
     let _ = sys::hold_closed_descriptors();
     let report = |error| {
         let (CopyError::Input(error) | CopyError::Output(error)) = error;
-        exit::complain(&error);
+        message::error(&error);
     };
     let operands = operands.iter().enumerate();
     let opened: Vec<_> = operands
@@ -70,9 +71,9 @@ fn check(
         let output_failed = |errno: Errno| CopyError::output(errno.into());
         let status = rustix::fs::fstat(input).map_err(input_failed)?;
         let output = rustix::fs::fstat(pipeline.stdout).map_err(output_failed)?;
-        if own_output::is_same_file(&status, &output) {
+        if same_file::is_same_file(&status, &output) {
             return Err(CopyError::input_is_output(name));
         }
     }
-    can_be_read(input).map_err(|error| CopyError::input(name, exit::cause(&error)))
+    check_first_byte(input).map_err(|error| CopyError::input(name, message::cause(&error)))
 }

@@ -1,6 +1,6 @@
 //! [`Timestamper`]: writes in front of a line when it was read, and the seconds since the previous one.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,8 @@ use jiff::fmt::strtime::{BrokenDownTime, Config, PosixCustom};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-use crate::{quote, time};
+use crate::common::cli::value::invalid;
+use crate::common::progress::clock;
 
 /// The format of `--timestamp` without a value: `2026-11-21T18:14:38.000271+0100`.
 pub const DEFAULT_FORMAT: &str = "%Y-%m-%dT%H:%M:%S%.6f%z";
@@ -48,15 +49,14 @@ impl ClockReading {
 
 /// The format is invalid.
 #[derive(Debug, thiserror::Error)]
-#[error("invalid time format: {name}")]
+#[error("{}", invalid("time format", format))]
 pub struct FormatError {
-    /// The format, quoted.
-    name: String,
+    format: OsString,
     source: jiff::Error,
 }
 
-/// Writes in front of a line the time when its end was read, and the seconds since the previous line,
-/// each followed by a space.
+/// Writes in front of a line the time when its end was read, and the seconds since the previous
+/// line, each followed by a space.
 ///
 /// # Examples
 ///
@@ -120,8 +120,8 @@ impl Default for Timestamper {
 
 impl<C> Timestamper<C> {
     /// Writes the time in a format of `strftime(3)` as jiff implements it: in the C locale, without
-    /// the modifiers `E` and `O`, and with `%N`, `%f` and `%.6f` for fractions of a second, `%Q` for
-    /// the name of the zone and `%:z` for `+01:00`.
+    /// the modifiers `E` and `O`, and with `%N`, `%f` and `%.6f` for fractions of a second, `%Q`
+    /// for the name of the zone and `%:z` for `+01:00`.
     ///
     /// # Errors
     ///
@@ -180,7 +180,8 @@ impl<C: FnMut() -> ClockReading> Timestamper<C> {
     }
 }
 
-/// A time format, and the formatted text of the last time, which lines that are read together share.
+/// A time format, and the formatted text of the last time, which lines that are read together
+/// share.
 #[derive(Clone, Debug)]
 struct CachedTime {
     format: Box<[u8]>,
@@ -198,7 +199,7 @@ impl CachedTime {
         BrokenDownTime::from(&any_time)
             .format_with_config(&config(), bytes, &mut Vec::new())
             .map_err(|source| FormatError {
-                name: quote::argument(format),
+                format: format.into(),
                 source,
             })?;
         Ok(Self {
@@ -213,7 +214,7 @@ impl CachedTime {
         if self.text.is_empty() {
             let zone = self.zone;
             let rules = self.rules.get_or_insert_with(|| match zone {
-                Zone::Local => time::local_zone(),
+                Zone::Local => clock::local_zone(),
                 Zone::Utc => TimeZone::UTC,
             });
             let time = Zoned::new(time, rules.clone());

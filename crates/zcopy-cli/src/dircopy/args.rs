@@ -8,8 +8,8 @@ use clap::{ArgAction, ValueHint};
 
 use super::policy::Policy;
 use super::reporter::Verbosity;
-use crate::args::Tool;
-use crate::choice;
+use crate::common::cli::args::Tool;
+use crate::common::cli::keyword;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 
 pub(crate) use accepted::accepted;
@@ -74,7 +74,7 @@ pub struct Args {
         value_name = "POLICY",
         default_value = "default",
         hide_possible_values = true,
-        value_parser = choice::parser::<Policy>()
+        value_parser = keyword::parser::<Policy>()
     )]
     pub(crate) overwrite_policy: Policy,
 
@@ -85,7 +85,7 @@ pub struct Args {
         long,
         value_name = "HASH",
         hide_possible_values = true,
-        value_parser = choice::parser::<ChecksumAlgorithm>()
+        value_parser = keyword::parser::<ChecksumAlgorithm>()
     )]
     pub(crate) hash: Option<ChecksumAlgorithm>,
 
@@ -135,9 +135,8 @@ pub struct Args {
     #[arg(long)]
     pub(crate) no_owner: bool,
 
-    /// Give what is created the mode of any new file or directory, and leave the mode of what
-    /// exists, also of a file that is replaced; access lists, which hold permissions too, are not
-    /// copied
+    /// Copy neither permissions nor access lists: new files and directories get the usual mode (see
+    /// umask(2)), and files that are replaced keep theirs
     #[arg(long)]
     pub(crate) no_perms: bool,
 
@@ -173,13 +172,13 @@ pub struct Args {
         value_name = "WHEN",
         default_value = "auto",
         hide_possible_values = true,
-        value_parser = choice::parser::<Lanes>()
+        value_parser = keyword::parser::<Lanes>()
     )]
     pub(crate) lanes: Lanes,
 
-    /// Let N blocks of each file wait to be hashed [default: 10]; with --check, hash files of 256K
-    /// and more in a second thread, for which N blocks may wait [default: the thread that reads a
-    /// file hashes it]
+    /// Read a file up to N blocks ahead of the thread that hashes it [default: 10]. With --check,
+    /// hash files of 256K and more in a thread of their own, up to N blocks behind the one that reads
+    /// [default: one thread reads and hashes]
     #[arg(long, value_name = "N", value_parser = number("number of blocks"))]
     pub(crate) queue_size: Option<NonZeroUsize>,
 

@@ -3,7 +3,7 @@
 //! - `reader`: reads a file and hashes it.
 //! - `pool`: the hashing threads.
 
-use crate::digest::{Algorithm, Digest};
+use crate::common::digest::{Algorithm, Digest};
 
 pub(crate) mod pool;
 pub(crate) mod reader;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::sys;
+use crate::common::sys;
 
 /// The signals after which a run writes its manifest and its summary before it ends.
 const SIGNALS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];

@@ -49,8 +49,8 @@ pub(crate) enum Rounding {
 ///
 /// Times are compared in nanoseconds. Many file systems round times down, so that every copy is
 /// older than its source. The zeros at the end of the copy's time show by how much its file system
-/// may round. If the copy is older by less than that, `rounding` asks how the file system rounds the
-/// source's time. If `rounding` does not know, the contents decide.
+/// may round. If the copy is older by less than that, `rounding` asks how the file system rounds
+/// the source's time. If `rounding` does not know, the contents decide.
 #[must_use]
 pub(crate) fn decide(
     policy: Policy,

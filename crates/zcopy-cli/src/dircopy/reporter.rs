@@ -4,11 +4,9 @@
 //! goes to standard output. With `--json` everything also goes there, one object on each line.
 
 use std::io;
-use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::counts::Counts;
 use super::damage_map::{Damage, Rest};
@@ -20,27 +18,21 @@ use super::walk::prescan::Total;
 use super::walk::{Cause, WalkError};
 use super::write::atomic_file::Exclusivity;
 use super::write::limitation::{Limitation, Limitations};
-use crate::look::Look;
-use crate::outlet::Outlet;
-use crate::quote::quoted;
-use crate::{exit, sys};
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
 use progress::Gauge;
 use summary::{State, Summary};
 
+use console::Console;
 use event::Event;
-use screen::Screen;
 
+pub(crate) mod console;
 pub(crate) mod progress;
-pub(crate) mod screen;
+pub(crate) mod progress_line;
 pub(crate) mod summary;
 
 mod event;
-
-/// How often the progress line is drawn on a terminal.
-pub(crate) const FRAME: Duration = Duration::from_millis(200);
-
-/// How often `--json` writes the progress. Programs may keep all of it.
-pub(crate) const REPORT: Duration = Duration::from_secs(1);
+mod screen;
 
 /// Which messages are written, and in which format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +48,8 @@ pub(crate) enum Verbosity {
 /// Writes the messages of all threads.
 #[derive(Debug)]
 pub(crate) struct Reporter<'a> {
-    verbosity: Verbosity,
+    console: Console,
     counts: &'a Counts,
-    screen: Mutex<Screen>,
-    stdout: Mutex<Outlet>,
     limitations: Limitations,
 }
 
@@ -69,37 +59,22 @@ impl<'a> Reporter<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Outlet::on`].
+    /// As [`FdWriter::on`](crate::common::io::fd_writer::FdWriter::on).
     pub(crate) fn new(verbosity: Verbosity, counts: &'a Counts) -> io::Result<Self> {
-        sys::ignore_sigttou();
-        let (stdout, stderr) = (rustix::stdio::stdout(), rustix::stdio::stderr());
-        Self::on(verbosity, counts, stdout, stderr, Look::of_environment())
+        Ok(Self::on(Console::new(verbosity)?, counts))
     }
 
-    /// Writes to these descriptors.
-    fn on(
-        verbosity: Verbosity,
-        counts: &'a Counts,
-        stdout: BorrowedFd<'_>,
-        stderr: BorrowedFd<'_>,
-        look: Look,
-    ) -> io::Result<Self> {
-        let screen = match verbosity {
-            Verbosity::Normal => Screen::on(stderr, look)?,
-            Verbosity::Quiet | Verbosity::Json => Screen::without_line(stderr)?,
-        };
-        Ok(Self {
-            verbosity,
+    fn on(console: Console, counts: &'a Counts) -> Self {
+        Self {
+            console,
             counts,
-            screen: Mutex::new(screen),
-            stdout: Mutex::new(Outlet::on(stdout)?),
             limitations: Limitations::default(),
-        })
+        }
     }
 
     /// Reports and counts an error. The path is from the root.
     pub(crate) fn report_error(&self, path: &Path, error: &anyhow::Error) {
-        self.write_error(path, &exit::chained(error.chain()));
+        self.write_error(path, &message::chained(error.chain()));
     }
 
     /// Reports and counts the missing bytes of a file.
@@ -107,33 +82,26 @@ impl<'a> Reporter<'a> {
         self.counts.damaged.add(1);
         self.counts.lost_bytes.add(damage.map.lost_bytes());
         self.write_error(path, &damage.words());
-        if self.verbosity == Verbosity::Json {
-            let event = Event::Damaged {
-                path: or_dot(path).to_string_lossy(),
-                lost_bytes: damage.map.lost_bytes(),
-                ranges: damage.map.ranges(),
-                is_copied: damage.rest == Rest::Copied,
-            };
-            // An outlet that has failed fails again for the summary, which reports it.
-            let _ = self.write_event(&event);
-        }
+        self.write_event(&Event::Damaged {
+            path: or_dot(path).to_string_lossy(),
+            lost_bytes: damage.map.lost_bytes(),
+            ranges: damage.map.ranges(),
+            is_copied: damage.rest == Rest::Copied,
+        });
     }
 
     /// Reports and counts an error of the destination as a whole.
     pub(crate) fn report_destination_error(&self, destination: &Path, error: &anyhow::Error) {
-        self.write_error(destination, &exit::chained(error.chain()));
+        self.write_error(destination, &message::chained(error.chain()));
     }
 
     /// Reports and counts an error of the run as a whole.
     pub(crate) fn report_run_error(&self, error: &anyhow::Error) {
         self.counts.failed.add(1);
-        exit::complain(error);
-        if self.verbosity == Verbosity::Json {
-            let path = or_dot("".as_ref()).to_string_lossy();
-            let message = &exit::chained(error.chain());
-            // An outlet that has failed fails again for the summary, which reports it.
-            let _ = self.write_event(&Event::Error { path, message });
-        }
+        message::error(error);
+        let path = or_dot("".as_ref()).to_string_lossy();
+        let message = &message::chained(error.chain());
+        self.write_event(&Event::Error { path, message });
     }
 
     /// Reports and counts an error of the walk. An unfinished copy in the source is no error.
@@ -148,7 +116,7 @@ impl<'a> Reporter<'a> {
         }
         // The first error of the chain is the path.
         let causes = anyhow::Chain::new(error).skip(1);
-        self.write_error(error.path(), &exit::chained(causes));
+        self.write_error(error.path(), &message::chained(causes));
     }
 
     /// Reports attributes that could not be set. Attributes that the file system never keeps are
@@ -175,10 +143,10 @@ impl<'a> Reporter<'a> {
 
     /// Reports that a signal ended the run early.
     pub(crate) fn report_interrupt(&self, signal: &str) {
-        let mut line = exit::program().into_vec();
+        let mut line = message::program().into_vec();
         let text = format!(": interrupted by {signal}; the next run copies the rest\n");
         line.extend_from_slice(text.as_bytes());
-        self.screen().write_message(&line);
+        self.console.screen().write_message(&line);
     }
 
     /// Writes a message about a file that is no error.
@@ -195,28 +163,22 @@ impl<'a> Reporter<'a> {
 
     /// Reports what is no error. `--quiet` leaves it out.
     fn report_note(&self, path: &Path, message: &str) {
-        if self.verbosity == Verbosity::Quiet {
+        if self.console.verbosity() == Verbosity::Quiet {
             return;
         }
         self.write_message(path, message);
-        if self.verbosity == Verbosity::Json {
-            let path = or_dot(path).to_string_lossy();
-            // An outlet that has failed fails again for the summary, which reports it.
-            let _ = self.write_event(&Event::Remark { path, message });
-        }
+        let path = or_dot(path).to_string_lossy();
+        self.write_event(&Event::Remark { path, message });
     }
 
     /// Reports the change of a record that the command line asks for. `--quiet` leaves it out.
     pub(crate) fn report_change(&self, path: &Path, message: &str) {
-        if self.verbosity == Verbosity::Quiet {
+        if self.console.verbosity() == Verbosity::Quiet {
             return;
         }
         self.write_message(path, message);
-        if self.verbosity == Verbosity::Json {
-            let path = path.to_string_lossy();
-            // An outlet that has failed fails again for the summary, which reports it.
-            let _ = self.write_event(&Event::Remark { path, message });
-        }
+        let path = path.to_string_lossy();
+        self.write_event(&Event::Remark { path, message });
     }
 
     /// Reports if a file that another process created may have been replaced.
@@ -227,28 +189,16 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Whether the progress is shown: as JSON, or on a terminal if this process was in its
-    /// foreground when the run began.
+    /// Whether the progress is shown, as [`Console::shows_progress`] decides.
     pub(crate) fn shows_progress(&self) -> bool {
-        self.verbosity == Verbosity::Json || self.screen().has_line()
+        self.console.shows_progress()
     }
 
     /// Shows the progress until the flag is set. The clock starts now.
     pub(crate) fn draw_until(&self, stop: &StopFlag, total: &Total) {
-        if !self.shows_progress() {
-            return;
-        }
-        let interval = if self.verbosity == Verbosity::Json {
-            REPORT
-        } else {
-            FRAME
-        };
-        let begin = Instant::now();
         let mut gauge = Gauge::new(self.counts, total);
-        while !stop.wait(interval) {
-            self.draw(&mut gauge, begin.elapsed());
-        }
-        self.screen().remove_line();
+        self.console
+            .draw_until(stop, |elapsed| self.draw(&mut gauge, elapsed));
     }
 
     /// Writes the summary, after the terminal has taken all messages, even if it was stopped.
@@ -262,14 +212,15 @@ impl<'a> Reporter<'a> {
         manifests: &[PathBuf],
         interrupt: &Interrupt,
     ) -> io::Result<()> {
-        self.screen().finish();
+        self.console.screen().finish();
         let state = State::new(self.counts, interrupt);
         let summary = Summary::of(self.counts, state, elapsed, manifests);
-        match self.verbosity {
-            Verbosity::Quiet => Ok(()),
-            Verbosity::Normal => self.stdout().put(summary.words().as_bytes()),
-            Verbosity::Json => self.write_event(&Event::Summary(&summary)),
-        }
+        let text = match self.console.verbosity() {
+            Verbosity::Quiet => return Ok(()),
+            Verbosity::Normal => summary.words(),
+            Verbosity::Json => Event::Summary(&summary).line(),
+        };
+        self.console.stdout().put(text.as_bytes())
     }
 
     /// Writes the summary of a run that copied nothing, for programs. Others have seen its error.
@@ -282,7 +233,7 @@ impl<'a> Reporter<'a> {
         elapsed: Duration,
         interrupt: &Interrupt,
     ) -> io::Result<()> {
-        match self.verbosity {
+        match self.console.verbosity() {
             Verbosity::Quiet | Verbosity::Normal => Ok(()),
             Verbosity::Json => self.summarize(elapsed, &[], interrupt),
         }
@@ -291,45 +242,30 @@ impl<'a> Reporter<'a> {
     /// Shows the progress once.
     fn draw(&self, gauge: &mut Gauge<'_>, elapsed: Duration) {
         let progress = gauge.read(elapsed);
-        if self.verbosity == Verbosity::Json {
-            // An outlet that has failed fails again for the summary, which reports it.
-            let _ = self.write_event(&Event::Progress(&progress));
-        } else {
-            self.screen().draw(|columns| progress.line(columns));
-        }
+        self.write_event(&Event::Progress(&progress));
+        self.console.screen().draw(|columns| progress.line(columns));
     }
 
     fn write_error(&self, path: &Path, message: &str) {
         self.counts.failed.add(1);
         let path = or_dot(path);
         self.write_message(path, message);
-        if self.verbosity == Verbosity::Json {
-            // JSON has no bytes that are not UTF-8.
-            let path = path.to_string_lossy();
-            // An outlet that has failed fails again for the summary, which reports it.
-            let _ = self.write_event(&Event::Error { path, message });
-        }
+        // JSON has no bytes that are not UTF-8.
+        let path = path.to_string_lossy();
+        self.write_event(&Event::Error { path, message });
     }
 
     /// Writes a message after its path.
     fn write_message(&self, path: &Path, message: &str) {
         let path = quoted(or_dot(path).as_os_str());
-        let mut line = exit::program().into_vec();
+        let mut line = message::program().into_vec();
         line.extend_from_slice(format!(": {path}: {message}\n").as_bytes());
-        self.screen().write_message(&line);
+        self.console.screen().write_message(&line);
     }
 
-    /// Writes a line of JSON.
-    fn write_event(&self, event: &Event<'_>) -> io::Result<()> {
-        self.stdout().put(event.line().as_bytes())
-    }
-
-    fn screen(&self) -> MutexGuard<'_, Screen> {
-        self.screen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn stdout(&self) -> MutexGuard<'_, Outlet> {
-        self.stdout.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Writes an event with `--json`.
+    fn write_event(&self, event: &Event<'_>) {
+        self.console.write_event(|| event.line());
     }
 }
 

@@ -16,7 +16,8 @@ use super::interrupt::{self, Interrupt};
 use super::reporter::{Reporter, Verbosity};
 use super::schedule::fd_budget::{Descriptors, FdBudget};
 use super::settings::Settings;
-use crate::{exit, sys};
+use crate::common::cli::message;
+use crate::common::sys;
 use copy_tree::{Context, copy_tree};
 
 mod accepted_maps;
@@ -50,13 +51,13 @@ pub fn run(args: &Args) -> Outcome {
     let settings = match Settings::of(args, current_umask()) {
         Ok(settings) => settings,
         Err(message) => {
-            exit::say(&message);
-            exit::refer_to_help();
+            message::warn(&message);
+            message::refer_to_help();
             return Outcome::Misused;
         }
     };
     copy(settings, args.verbosity()).unwrap_or_else(|error| {
-        exit::complain(&error);
+        message::error(&error);
         Outcome::Incomplete
     })
 }
@@ -112,7 +113,7 @@ fn copy(settings: Settings, verbosity: Verbosity) -> anyhow::Result<Outcome> {
         .context("write error")?;
     if let Some(signal) = interrupt.signal() {
         // The exit status tells the parent process which signal it was.
-        sys::by_default(signal);
+        sys::raise_default(signal);
         return Ok(Outcome::Incomplete);
     }
     Ok(if counts.failed.get() == 0 {
@@ -133,7 +134,7 @@ fn end_early(
         .and_then(|()| sys::close_stdout())
         .context("write error")?;
     if let Some(signal) = interrupt.signal() {
-        sys::by_default(signal);
+        sys::raise_default(signal);
     }
     Ok(Outcome::Incomplete)
 }

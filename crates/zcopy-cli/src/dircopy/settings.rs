@@ -12,9 +12,9 @@ use super::policy::Policy;
 use super::walk::Exclude;
 use super::write::atomic_file::Durability;
 use super::write::metadata::{Permissions, Preserve};
-use crate::digest::{Algorithm, Backend};
+use crate::common::cli::quote::argument;
+use crate::common::digest::{Algorithm, Backend};
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
-use crate::quote::argument;
 
 /// The default of `--queue-size`.
 const QUEUE_SIZE: usize = 10;

@@ -32,7 +32,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::write::atomic_file::temp_name::Leftovers;
-use crate::sys;
+use crate::common::sys;
 use directory::Source;
 
 pub(crate) use colliding_names::CollidingName;

@@ -1,154 +1,88 @@
-//! The display: a thread of its own, so that a terminal that takes nothing holds up no byte, and bytes that do
-//! not come hold up no display.
+//! The display thread. A terminal that accepts nothing does not delay the transfer, and a transfer
+//! that stalls does not delay the display.
 
-use std::ffi::{OsStr, OsString};
+pub mod bar;
+pub mod format;
+pub mod reading;
+pub mod render;
+pub mod screen;
+pub mod shared_rows;
+pub mod signals;
+pub mod title;
+
+pub(super) mod displayed_transfer;
+pub(super) mod event;
+pub(super) mod extra_display;
+pub(super) mod json;
+pub(super) mod objects;
+pub(super) mod on_progress;
+
+mod display_loop;
+mod sampler;
+
+use std::ffi::OsStr;
 use std::io;
-use std::num::NonZeroU64;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::changes::Changes;
-use super::ending::Ending;
-use super::face::{Face, Faces};
-use super::meter::Meter;
-use super::objects::Objects;
-use super::output_pipe::OutputPipe;
-use super::remote::{Control, Incoming};
-use super::settings::{Form, Output, Settings, Side};
-use super::signals::{self, Signals};
-use super::stop::Stop;
-use crate::exit;
-use crate::tty;
+use crate::common::cli::message;
+use crate::pv::ending::Ending;
+use crate::pv::settings::Side;
+use crate::pv::status::Status;
+use display_loop::{DisplayLoop, TransferView};
+use displayed_transfer::{DisplayedTransfer, Handles};
+use event::{Event, FinishedInput, Phase};
+use objects::Objects;
+use signals::Signals;
 
-/// What the thread that draws is told.
-#[derive(Debug)]
-pub(super) enum Event {
-    Signal(signals::Event),
-    /// Something else begins, which is counted from the beginning.
-    Stage(Stage),
-    /// A message for the user.
-    Say(String),
-    /// An input has come to its end.
-    EndOfFile(File),
-    /// Another process has a request.
-    Remote(Incoming),
-    /// The total of the stage has changed, in what is counted and in bytes.
-    Resize(Option<u64>, Option<u64>),
-    /// The last byte has been moved.
-    Moved(Side),
-    /// There is nothing more to come.
-    Over(Side, Ending),
-}
-
-impl From<signals::Event> for Event {
-    fn from(event: signals::Event) -> Self {
-        Self::Signal(event)
-    }
-}
-
-/// What is being moved.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stage {
-    /// What it is called, if it has a name.
-    pub(crate) name: Option<String>,
-    /// How much it is, in what is counted, if that is known.
-    pub(crate) total: Option<u64>,
-    /// How many bytes it is, where lines are counted and nobody knows how many there are.
-    pub(crate) bytes: Option<u64>,
-    /// Where it begins.
-    pub(crate) from: Place,
-}
-
-/// How far the meter had come at some time.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
-    pub(crate) bytes: u64,
-    pub(crate) counted: u64,
-}
-
-/// A transfer that is shown.
-pub(crate) struct Shown {
-    pub(crate) settings: Arc<Settings>,
-    pub(crate) meter: Arc<Meter>,
-    /// The pipe whose unread bytes have not arrived yet.
-    pub(crate) output: Option<Arc<OutputPipe>>,
-    /// What is to be taken back if a signal ends the process. No other transfer shares it.
-    pub(crate) changes: Arc<Changes>,
-    pub(crate) stage: Stage,
-}
-
-/// The handles by which the thread that draws stops or changes one transfer.
-#[derive(Clone, Debug)]
-pub(crate) struct Handles {
-    /// Stops the transfer when a signal ends the process.
-    pub(super) stop: Arc<Stop>,
-    /// What other processes may change of the transfer.
-    pub(super) control: Arc<Control>,
-    /// Whether the bytes go to the terminal that is drawn on, so that the display has to know of each where it stands.
-    pub(super) shares_terminal: bool,
-}
-
-impl Handles {
-    fn of(settings: &Settings) -> Self {
-        Self {
-            stop: Arc::default(),
-            control: Arc::new(Control::new(settings.rate_limit.map(NonZeroU64::get))),
-            shares_terminal: shares_terminal(settings),
-        }
-    }
-}
-
-/// An input that has come to its end.
-#[derive(Debug)]
-pub(super) struct File {
-    pub(super) name: OsString,
-    pub(super) counted: u64,
-    pub(super) took: Duration,
-}
-
-/// The thread that draws, and answers signals.
+/// The thread that draws and handles signals.
 #[derive(Debug)]
 pub(crate) struct Display {
     events: Sender<Event>,
-    thread: JoinHandle<()>,
+    /// Returns the errors of objects that could not be written.
+    thread: JoinHandle<Status>,
     signals: Signals,
 }
 
 impl Display {
-    /// Begins to show a transfer.
-    pub(crate) fn begin(shown: Shown, objects: Option<Objects>) -> io::Result<(Self, Handles)> {
-        let handles = Handles::of(&shown.settings);
+    /// Starts to show a transfer.
+    pub(crate) fn begin(
+        shown: DisplayedTransfer,
+        objects: Option<Objects>,
+    ) -> io::Result<(Self, Handles)> {
+        let handles = Handles::new(&shown.settings);
         let display = Self::start((shown, handles.clone()), None, objects)?;
         Ok((display, handles))
     }
 
-    /// Begins to show both sides of a command: its input, and its output.
+    /// Starts to show both sides of a command: its input and its output.
     pub(crate) fn begin_both(
-        input: Shown,
-        output: Shown,
+        input: DisplayedTransfer,
+        output: DisplayedTransfer,
         objects: Option<Objects>,
     ) -> io::Result<(Self, [Handles; 2])> {
-        let handles = [&input, &output].map(|shown| Handles::of(&shown.settings));
+        let handles = [&input, &output].map(|shown| Handles::new(&shown.settings));
         let [first, second] = handles.clone();
         let display = Self::start((input, first), Some((output, second)), objects)?;
         Ok((display, handles))
     }
 
     fn start(
-        first: (Shown, Handles),
-        output: Option<(Shown, Handles)>,
+        first: (DisplayedTransfer, Handles),
+        output: Option<(DisplayedTransfer, Handles)>,
         objects: Option<Objects>,
     ) -> io::Result<Self> {
         let (events, receiver) = mpsc::channel();
         let signals = Signals::sent_to(events.clone())?;
         let objects = objects.map(|objects| Arc::new(Mutex::new(objects)));
-        let face = |(shown, handles)| Face::new(shown, handles, objects.clone(), events.clone());
-        let faces = Faces::of(face(first)?, output.map(face).transpose()?);
+        let view =
+            |(shown, handles)| TransferView::new(shown, handles, objects.clone(), events.clone());
+        let display_loop = DisplayLoop::new(view(first)?, output.map(view).transpose()?);
         let thread = thread::Builder::new()
             .name("display".into())
-            .spawn(move || faces.show(&receiver))?;
+            .spawn(move || display_loop.show(&receiver))?;
         Ok(Self {
             events,
             thread,
@@ -156,24 +90,24 @@ impl Display {
         })
     }
 
-    /// Goes on with something else, on a line of its own.
-    pub(crate) fn stage(&self, stage: Stage) {
-        self.tell(Event::Stage(stage));
+    /// Starts another phase, on a line of its own.
+    pub(crate) fn phase(&self, phase: Phase) {
+        self.send(Event::Phase(phase));
     }
 
-    /// Shows the stage as one of another size.
-    pub(super) fn resize(&self, total: Option<u64>, bytes: Option<u64>) {
-        self.tell(Event::Resize(total, bytes));
+    /// Changes the size of the phase.
+    pub(crate) fn resize(&self, total: Option<u64>, bytes: Option<u64>) {
+        self.send(Event::Resize(total, bytes));
     }
 
-    /// Says something, above what is shown.
-    pub(crate) fn say(&self, message: String) {
-        self.tell(Event::Say(message));
+    /// Writes a message above the display.
+    pub(crate) fn write_message(&self, message: String) {
+        self.send(Event::Message(message));
     }
 
-    /// Leaves a line for an input that has come to its end.
+    /// Writes the line of an input that has ended.
     pub(crate) fn end_of_file(&self, name: &OsStr, counted: u64, took: Duration) {
-        self.tell(Event::EndOfFile(File {
+        self.send(Event::EndOfFile(FinishedInput {
             name: name.to_owned(),
             counted,
             took,
@@ -181,39 +115,28 @@ impl Display {
     }
 
     /// Shows that the last byte of one side of a command has been moved.
-    pub(super) fn moved(&self, side: Side) {
-        self.tell(Event::Moved(side));
+    pub(crate) fn moved(&self, side: Side) {
+        self.send(Event::Moved(side));
     }
 
-    /// Tells programs how one side of a command ended.
-    pub(super) fn side_over(&self, side: Side, ending: Ending) {
+    /// Reports how one side of a command ended, to programs.
+    pub(crate) fn side_over(&self, side: Side, ending: Ending) {
         if !self.signals.has_interrupted() {
-            self.tell(Event::Over(side, ending));
+            self.send(Event::Over(side, ending));
         }
     }
 
-    /// Shows how it ended. If a signal has come first, that is how, and this does not return.
-    pub(crate) fn finish(self, ending: Ending) {
+    /// Shows how the transfer ended, and returns the errors of objects that could not be written.
+    /// If a signal has arrived first, the display exits the process, and this does not return.
+    pub(crate) fn finish(self, ending: Ending) -> Status {
         self.side_over(Side::Output, ending);
-        self.join();
+        // A panic has been reported already.
+        self.thread.join().unwrap_or_default()
     }
 
-    /// Waits until everything has been shown.
-    pub(super) fn join(self) {
-        // Should it have panicked, it has said so.
-        let _ = self.thread.join();
-    }
-
-    fn tell(&self, event: Event) {
-        if let Err(mpsc::SendError(Event::Say(message))) = self.events.send(event) {
-            exit::say(&message);
+    fn send(&self, event: Event) {
+        if let Err(mpsc::SendError(Event::Message(message))) = self.events.send(event) {
+            message::warn(&message);
         }
     }
-}
-
-/// Whether the bytes go to the terminal that is drawn on.
-pub(super) fn shares_terminal(settings: &Settings) -> bool {
-    matches!(settings.output, Output::Stdout)
-        && settings.form != Form::Quiet
-        && tty::is_same(rustix::stdio::stdout(), rustix::stdio::stderr())
 }

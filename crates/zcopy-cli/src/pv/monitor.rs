@@ -1,4 +1,4 @@
-//! `-M`: runs a command, and shows how much passes its input, its output or both.
+//! `-M`: a command whose input, output or both are shown.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, PipeReader, PipeWriter};
@@ -8,24 +8,27 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread;
 
-use super::carrier::Limit;
-use super::changes::Changes;
-use super::display::Display;
-use super::ending::{Ending, Refusal, State};
-use super::job::{self, Sizes};
-use super::objects::Objects;
-use super::options::Args;
-use super::output::Output;
-use super::settings::{self, Form, Monitor, Settings, Side, Sides};
-use super::status::Status;
-use crate::quote::quoted;
-use crate::{exit, sys};
-use side::{InputSide, OutputSide, Track};
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
+use crate::common::sys;
+use crate::pv::args::Args;
+use crate::pv::cleanup::Cleanup;
+use crate::pv::display::Display;
+use crate::pv::display::objects::Objects;
+use crate::pv::ending::{Ending, State};
+use crate::pv::prepare;
+use crate::pv::prepare::Sizes;
+use crate::pv::refusal::Refusal;
+use crate::pv::settings::{self, Form, Monitor, Settings, Side, Sides};
+use crate::pv::status::Status;
+use crate::pv::transfer::Limit;
+use crate::pv::transfer::output::Output;
+use side::{InputSide, OutputSide, SideTransfer};
 
 mod side;
 
-/// Returns why these options do not go together with `-M`.
-pub(super) fn refused(args: &Args) -> Option<String> {
+/// Returns the reason why the options cannot be used with `-M`.
+pub(crate) fn refused(args: &Args) -> Option<String> {
     args.monitor.as_ref()?;
     let is_of_both = matches!(args.monitor.as_deref(), Some(side) if side == "both" || side == "2");
     let letter = match (&args.remote, &args.query) {
@@ -52,13 +55,13 @@ pub(super) fn refused(args: &Args) -> Option<String> {
 }
 
 /// Runs the command to its end.
-pub(super) fn run(mut settings: Settings, monitor: &Monitor) -> Status {
-    // The command reads standard input, directly or by a pipe.
+pub(crate) fn run(mut settings: Settings, monitor: &Monitor) -> Status {
+    // The command reads standard input, directly or through a pipe.
     settings.inputs = vec!["-".into()];
     let _ = sys::hold_closed_descriptors();
     let dies_of_sigpipe = !sys::is_ignored(libc::SIGPIPE);
     sys::ignore_sigpipe();
-    let objects = match job::objects(&settings) {
+    let objects = match prepare::objects(&settings) {
         Ok(objects) => objects,
         Err(refusal) => return refusal.report(&settings, None),
     };
@@ -66,25 +69,25 @@ pub(super) fn run(mut settings: Settings, monitor: &Monitor) -> Status {
         Ok(started) => started,
         Err(refusal) => return refusal.report(&settings, objects),
     };
-    let (outcome, digest) = match started.monitor(&settings, monitor, objects) {
+    let (outcome, digest) = match started.monitor(&settings, monitor, objects, dies_of_sigpipe) {
         Ok(outcome) => outcome,
         Err(refusal) => return refusal.report(&settings, None),
     };
     if let Some(line) = digest {
-        exit::tell(&line);
+        message::line(&line);
     }
     if outcome.is_unread && dies_of_sigpipe {
-        sys::by_default(libc::SIGPIPE);
+        sys::raise_default(libc::SIGPIPE);
     }
     outcome.status
 }
 
-/// A command that runs, with the pipes to and from it.
-struct Started {
+/// A running command, and the pipes to and from it.
+struct RunningCommand {
     child: Child,
-    changes: Arc<Changes>,
+    cleanup: Arc<Cleanup>,
     input: Option<(PipeWriter, Sizes)>,
-    /// The pipe from the command, and the place for its bytes.
+    /// The pipe from the command, and the output for its bytes.
     output: Option<(PipeReader, Output, Sizes)>,
 }
 
@@ -93,24 +96,32 @@ struct Started {
 struct Outcome {
     status: Status,
     error: Option<String>,
-    /// Whether the reader of the bytes has gone.
+    /// Whether the reader of the output has gone.
     is_unread: bool,
     /// Whether every byte has arrived.
     is_whole: bool,
 }
 
+/// The result of the sides, before the command has ended.
+struct CopiedSides {
+    outcome: Outcome,
+    display: Display,
+    /// The digest in hexadecimal digits, and the line with it.
+    digest: Option<(String, Vec<u8>)>,
+}
+
 /// Opens the output and starts the command.
-fn start(settings: &Settings, monitor: &Monitor) -> Result<Started, Refusal> {
-    let (changes, output) = job::prepare(settings)?;
+fn start(settings: &Settings, monitor: &Monitor) -> Result<RunningCommand, Refusal> {
+    let (cleanup, output) = prepare::prepare(settings)?;
     let input_sizes = match monitor.sides {
         Sides::Output => Sizes::default(),
         Sides::Input | Sides::Both => {
             let nowhere = Output::open(&settings::Output::Command);
             let nowhere = nowhere.map_err(|error| failed(monitor, &error))?;
-            job::sizes(settings, &nowhere)?
+            prepare::sizes(settings, &nowhere)?
         }
     };
-    let total = job::given_size(settings)?;
+    let total = prepare::given_size(settings)?;
     let output_sizes = Sizes {
         total,
         bytes: None,
@@ -133,7 +144,7 @@ fn start(settings: &Settings, monitor: &Monitor) -> Result<Started, Refusal> {
     let output = if monitor.sides == Sides::Input {
         command.stdout(match &output {
             Output::File(file, _) => Stdio::from(file.try_clone().map_err(refused)?),
-            Output::Nowhere(_) => Stdio::null(),
+            Output::Discard(_) => Stdio::null(),
             Output::Stdout | Output::Command(..) => Stdio::inherit(),
         });
         None
@@ -144,15 +155,15 @@ fn start(settings: &Settings, monitor: &Monitor) -> Result<Started, Refusal> {
     };
     // The command's ends of the pipes are closed with `command` here.
     let child = command.spawn().map_err(refused)?;
-    Ok(Started {
+    Ok(RunningCommand {
         child,
-        changes,
+        cleanup,
         input,
         output,
     })
 }
 
-/// The program and its arguments.
+/// Splits the command into the program and its arguments.
 fn split(monitor: &Monitor) -> (&OsStr, &[OsString]) {
     match &monitor.command[..] {
         [program, arguments @ ..] => (program, arguments),
@@ -161,119 +172,151 @@ fn split(monitor: &Monitor) -> (&OsStr, &[OsString]) {
 }
 
 fn failed(monitor: &Monitor, error: &io::Error) -> Refusal {
-    Refusal::of(Status::MONITOR, &quoted(split(monitor).0), error)
+    Refusal::new(Status::MONITOR, &quoted(split(monitor).0), error)
 }
 
-impl Started {
-    /// Moves the bytes of the sides that are monitored, and waits for the command. Returns the line of the digest besides.
+impl RunningCommand {
+    /// Copies the bytes of the monitored sides, and waits for the command. Also returns the line of
+    /// the digest. If the display cannot start, the command is killed.
     fn monitor(
         mut self,
         settings: &Settings,
         monitor: &Monitor,
         objects: Option<Objects>,
+        dies_of_sigpipe: bool,
     ) -> Result<(Outcome, Option<Vec<u8>>), Refusal> {
         let name = quoted(split(monitor).0);
-        // Each side takes back the flags of its own files.
-        let changes = match monitor.sides {
-            Sides::Both => Arc::new(Changes::with(None)),
-            Sides::Input | Sides::Output => Arc::clone(&self.changes),
+        let copied = match self.copy_sides(settings, monitor, objects, &name) {
+            Ok(copied) => copied,
+            Err(refusal) => {
+                // If this fails, the command has ended.
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return Err(refusal);
+            }
+        };
+        let (mut outcome, display, digest) = (copied.outcome, copied.display, copied.digest);
+        // The command may fail because its output was not read to the end.
+        let is_cut = outcome.is_unread || (settings.stops_at_size && monitor.sides != Sides::Input);
+        match self.child.wait() {
+            Ok(status) => outcome.add(command_outcome(status, &name, is_cut, &display)),
+            Err(error) => {
+                let refusal = Refusal::new(Status::MONITOR, &name, &error);
+                display.write_message(refusal.message.clone());
+                outcome.status.add(Status::MONITOR);
+                outcome.error.get_or_insert(refusal.message);
+            }
+        }
+        let state = State::at_end(outcome.status, outcome.is_unread && dies_of_sigpipe);
+        let ending = Ending {
+            state,
+            error: outcome.error.clone().filter(|_| state == State::Failed),
+            digest: digest.as_ref().map(|digest| digest.0.clone()),
+        };
+        if monitor.sides == Sides::Both {
+            display.side_over(Side::Input, ending.clone());
+        }
+        outcome.status.add(display.finish(ending));
+        let line = digest.map(|digest| digest.1);
+        Ok((outcome, line.filter(|_| settings.form != Form::Json)))
+    }
+
+    /// Copies the bytes of the monitored sides.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the display cannot start.
+    fn copy_sides(
+        &mut self,
+        settings: &Settings,
+        monitor: &Monitor,
+        objects: Option<Objects>,
+        name: &str,
+    ) -> Result<CopiedSides, Refusal> {
+        // Each side removes the flags of its own files.
+        let cleanup = match monitor.sides {
+            Sides::Both => Arc::new(Cleanup::new(None)),
+            Sides::Input | Sides::Output => Arc::clone(&self.cleanup),
         };
         let input = self.input.take().map(|(writer, sizes)| {
-            let output = Output::Command(writer, name.clone());
-            let settings = of_input(settings, monitor);
+            let output = Output::Command(writer, name.to_owned());
+            let settings = input_settings(settings, monitor);
             let pipe = output.pipe();
-            let track = Track::new(settings, sizes, pipe.clone(), changes);
-            (track, InputSide { output, pipe })
+            let side = SideTransfer::new(settings, sizes, pipe.clone(), cleanup);
+            (side, InputSide { output, pipe })
         });
         let output = self.output.take().map(|(reader, output, sizes)| {
             let mut settings = settings.clone();
             settings.side = Some(Side::Output);
             settings.own_row |= monitor.sides == Sides::Both && has_rows();
-            let track = Track::new(settings, sizes, output.pipe(), Arc::clone(&self.changes));
-            (track, OutputSide { reader, output })
+            let side = SideTransfer::new(settings, sizes, output.pipe(), Arc::clone(&self.cleanup));
+            (side, OutputSide { reader, output })
         });
-        let internal = |error: io::Error| Refusal::of(Status::INTERNAL, "(stderr)", &error);
+        let internal = |error: io::Error| Refusal::new(Status::INTERNAL, "(stderr)", &error);
         let mut outcome = Outcome::default();
-        let (display, n_sides, digest) = match (input, output) {
-            (Some((track, side)), None) => {
+        let (display, digest) = match (input, output) {
+            (Some((side, input)), None) => {
                 let (display, handles) =
-                    Display::begin(track.shown(), objects).map_err(internal)?;
-                outcome = side.carry(&track, &display, &handles);
+                    Display::begin(side.displayed_transfer(), objects).map_err(internal)?;
+                outcome = input.copy_input(&side, &display, &handles);
                 display.moved(Side::Input);
-                let digest = track.digest(&outcome, None);
-                (display, 1, digest)
+                let digest = side.digest(&outcome, None);
+                (display, digest)
             }
-            (None, Some((track, side))) => {
+            (None, Some((side, output))) => {
                 let (display, handles) =
-                    Display::begin(track.shown(), objects).map_err(internal)?;
-                let file = match &side.output {
+                    Display::begin(side.displayed_transfer(), objects).map_err(internal)?;
+                let file = match &output.output {
                     Output::File(_, path) => Some(path.clone()),
                     _ => None,
                 };
-                outcome = side.carry(&track, split(monitor).0, &display, &handles);
+                outcome = output.copy_input(&side, split(monitor).0, &display, &handles);
                 display.moved(Side::Output);
-                let digest = track.digest(&outcome, file.as_deref().map(Path::as_os_str));
-                (display, 1, digest)
+                let digest = side.digest(&outcome, file.as_deref().map(Path::as_os_str));
+                (display, digest)
             }
-            (Some((track, side)), Some((output_track, output_side))) => {
-                let (display, [handles, output_handles]) =
-                    Display::begin_both(track.shown(), output_track.shown(), objects)
-                        .map_err(internal)?;
+            (Some((input_side, input)), Some((output_side, output))) => {
+                let (display, [handles, output_handles]) = Display::begin_both(
+                    input_side.displayed_transfer(),
+                    output_side.displayed_transfer(),
+                    objects,
+                )
+                .map_err(internal)?;
                 let outcomes = thread::scope(|scope| {
                     let input = scope.spawn(|| {
-                        let outcome = side.carry(&track, &display, &handles);
+                        let outcome = input.copy_input(&input_side, &display, &handles);
                         display.moved(Side::Input);
                         outcome
                     });
                     let program = split(monitor).0;
                     let output =
-                        output_side.carry(&output_track, program, &display, &output_handles);
+                        output.copy_input(&output_side, program, &display, &output_handles);
                     display.moved(Side::Output);
                     // A panic has been reported.
                     (input.join().unwrap_or_default(), output)
                 });
                 outcome.add(outcomes.0);
                 outcome.add(outcomes.1);
-                (display, 2, None)
+                (display, None)
             }
             (None, None) => return Err(internal(io::ErrorKind::InvalidInput.into())),
         };
-        // A command that writes on after the last byte that is wanted fails for that reason alone.
-        let is_cut = outcome.is_unread || (settings.stops_at_size && monitor.sides != Sides::Input);
-        match self.child.wait() {
-            Ok(status) => outcome.add(of_command(status, &name, is_cut, &display)),
-            Err(error) => {
-                let refusal = Refusal::of(Status::MONITOR, &name, &error);
-                display.say(refusal.message.clone());
-                outcome.status.add(Status::MONITOR);
-                outcome.error.get_or_insert(refusal.message);
-            }
-        }
-        let ending = Ending {
-            state: match outcome.status {
-                Status::GOOD if !outcome.is_unread => State::Done,
-                _ => State::Failed,
-            },
-            error: outcome.error.clone(),
-            digest: digest.as_ref().map(|digest| digest.0.clone()),
-        };
-        if n_sides == 2 {
-            display.side_over(Side::Input, ending.clone());
-        }
-        display.finish(ending);
-        let line = digest.map(|digest| digest.1);
-        Ok((outcome, line.filter(|_| settings.form != Form::Json)))
+        Ok(CopiedSides {
+            outcome,
+            display,
+            digest,
+        })
     }
 }
 
 /// Returns the result of the command itself.
-fn of_command(status: ExitStatus, name: &str, is_cut: bool, display: &Display) -> Outcome {
+fn command_outcome(status: ExitStatus, name: &str, is_cut: bool, display: &Display) -> Outcome {
     let mut outcome = Outcome::default();
     if status.success() || is_cut {
         return outcome;
     }
     if status.signal() == Some(libc::SIGPIPE) {
-        // Its output is this process's, and nobody reads it any more.
+        // The reader of this process's output has gone.
         outcome.is_unread = true;
         return outcome;
     }
@@ -285,7 +328,7 @@ fn of_command(status: ExitStatus, name: &str, is_cut: bool, display: &Display) -
     };
     if status.code().is_none() {
         // A command that exits has reported the reason itself.
-        display.say(message.clone());
+        display.write_message(message.clone());
     }
     outcome.error = Some(message);
     outcome
@@ -301,14 +344,14 @@ impl Outcome {
     }
 }
 
-/// Whether each side may have a row of its own. The terminal's answer about its cursor would be taken for input if that
-/// is read from a terminal.
+/// Returns whether each side may have a row of its own. If standard input is a terminal, its answer
+/// to a query would be taken for input.
 fn has_rows() -> bool {
     !rustix::termios::isatty(rustix::stdio::stdin())
 }
 
-/// The settings of the input side.
-fn of_input(settings: &Settings, monitor: &Monitor) -> Settings {
+/// Returns the settings of the input side.
+fn input_settings(settings: &Settings, monitor: &Monitor) -> Settings {
     let mut settings = Settings {
         output: settings::Output::Command,
         side: Some(Side::Input),

@@ -1,45 +1,42 @@
-//! `-R` and `-Q`: one `zc-pv` changes another one, or shows its progress.
+//! `-R` and `-Q`: changes and queries of another `zc-pv`.
 //!
-//! The caller listens on a socket in a directory of the user, sends `SIGUSR2`, and waits. The other process looks for
-//! such sockets, connects to them and reads a request. Until then it has no socket, thread or file for this. Each side
-//! checks by `SO_PEERCRED` who the other one is.
+//! The caller listens on a socket in a directory of the user, sends `SIGUSR2`, and waits. The other
+//! process finds such sockets, connects to them and reads a request. It has no socket, thread or
+//! file for this before the first signal. Each side checks the user of the other one by
+//! `SO_PEERCRED`.
 
 use std::process::ExitCode;
 
-use super::options::Args;
-use super::settings::{self, Settings};
-use super::status::Status;
-use crate::exit;
+use crate::common::cli::message;
+use crate::pv::args::Args;
+use crate::pv::settings::{self, Settings};
+use crate::pv::status::Status;
 use call::Call;
-use message::{Change, Request};
+use protocol::{Change, Request};
 
-pub(super) use answer::{Incoming, Watchers, answer};
-pub(super) use control::Control;
-pub(super) use message::{Change as RemoteChange, Request as RemoteRequest, Snapshot};
-
-mod answer;
+pub(super) mod answer;
 mod call;
-mod control;
+pub(super) mod control;
 mod directory;
-mod message;
+pub(super) mod protocol;
 mod query;
 
-/// What the command line asks another process for.
+/// A request to another process.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Remote {
-    /// `-R`: to change.
+pub(crate) enum Remote {
+    /// `-R`: a change of the settings.
     Change(i32),
-    /// `-Q`: to tell its progress.
+    /// `-Q`: a query of the progress.
     Query(i32),
 }
 
 impl Remote {
-    /// Returns what the command line asks another process for, if it does.
+    /// Returns the request of the command line, if it has one.
     ///
     /// # Errors
     ///
-    /// What is wrong with the options, in pv's words.
-    pub(super) fn of(args: &Args) -> Result<Option<Self>, String> {
+    /// Returns the error in the options, in the wording of pv.
+    pub(crate) fn from_args(args: &Args) -> Result<Option<Self>, String> {
         let change = settings::number("process ID", args.remote.as_deref(), i32::MAX)?;
         let query = settings::number("process ID", args.query.as_deref(), i32::MAX)?;
         let (remote, letter, what) = match (change, query) {
@@ -63,23 +60,25 @@ impl Remote {
         Ok(Some(remote))
     }
 
-    /// Asks the other process.
-    pub(super) fn run(self, args: &Args, settings: Settings) -> ExitCode {
+    /// Sends the request, and shows the result.
+    pub(crate) fn run(self, args: &Args, settings: Settings) -> ExitCode {
         let outcome = match self {
-            Self::Change(pid) => Change::of(args, &settings).and_then(|change| apply(pid, change)),
+            Self::Change(pid) => {
+                Change::from_args(args, &settings).and_then(|change| apply(pid, change))
+            }
             Self::Query(pid) => query::show(pid, settings),
         };
         match outcome {
             Ok(status) => status.into(),
             Err(message) => {
-                exit::say(&message);
+                message::warn(&message);
                 Status::REMOTE.into()
             }
         }
     }
 }
 
-/// Has another process change its settings.
+/// Makes another process change its settings.
 fn apply(pid: i32, change: Change) -> Result<Status, String> {
     let mut call = Call::to(pid, &Request::Change(change))?;
     let mut answer = String::new();

@@ -1,28 +1,31 @@
-//! What the command line comes to.
+//! The settings that a command line gives.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::num::NonZeroU64;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ArgMatches;
-use clap::parser::ValueSource;
 
-use super::bar::BarStyle;
-use super::digest::Algorithm;
-use super::extra::Extra;
-use super::format::{Format, Shown};
-use super::options::Args;
-use super::witness::Counted;
-use crate::number::{Unit, parse_rate, parse_size};
-use crate::value;
+use crate::common::cli::value::invalid;
+use crate::common::progress::units::{Unit, parse_rate, parse_size};
+use crate::pv::args::Args;
+use crate::pv::display::bar::BarStyle;
+use crate::pv::display::extra_display::ExtraDisplay;
+use crate::pv::display::format::{Format, Switches};
+use crate::pv::transfer::digest::Algorithm;
+use crate::pv::transfer::inspector::Counted;
 
-/// The shortest and the longest time between two displays.
+pub(crate) use value::number;
+use value::{every, json_output, nonzero, precedes, read, seconds, sides, size, style};
+
+mod value;
+
+/// The shortest and the longest interval of the display.
 const INTERVALS: std::ops::RangeInclusive<f64> = 0.1..=600.0;
 
-/// What the command line comes to.
+/// The settings that a command line gives.
 #[derive(Clone, Debug)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -35,11 +38,11 @@ pub(crate) struct Settings {
     /// The side of the command that these settings are for.
     pub(crate) side: Option<Side>,
     pub(crate) form: Form,
-    /// Where objects in JSON go, if not to standard error.
+    /// The output for objects in JSON, if it is not standard error.
     pub(crate) json: Option<JsonOutput>,
-    /// What is shown; of numeric output, a line's parts.
+    /// The format of the display. With `-n` it gives the numbers of a line.
     pub(crate) format: Format,
-    pub(crate) extra: Option<Extra>,
+    pub(crate) extra: Option<ExtraDisplay>,
     pub(crate) counted: Counted,
     pub(crate) unit: Unit,
     pub(crate) si: bool,
@@ -58,6 +61,7 @@ pub(crate) struct Settings {
     pub(crate) own_row: bool,
     pub(crate) per_file: bool,
     pub(crate) hook: Option<Hook>,
+    /// In thousandths of a byte or line per second.
     pub(crate) rate_limit: Option<NonZeroU64>,
     pub(crate) buffer_size: Option<usize>,
     pub(crate) pipe_size: Option<usize>,
@@ -74,16 +78,16 @@ pub(crate) struct Settings {
     pub(crate) explains: bool,
 }
 
-/// Where the bytes go.
+/// The output.
 #[derive(Clone, Debug)]
 pub(crate) enum Output {
-    /// To standard output.
+    /// Standard output.
     Stdout,
-    /// To a file, which is made or replaced.
+    /// A file, which is created or replaced.
     File(PathBuf),
-    /// Nowhere.
-    Nowhere,
-    /// To the standard input of a command.
+    /// No output. The file of `-o` is created or emptied, as by pv.
+    Discard(Option<PathBuf>),
+    /// The standard input of a command.
     Command,
 }
 
@@ -97,7 +101,7 @@ pub(crate) struct Monitor {
     pub(crate) input: (Format, Option<String>),
 }
 
-/// Which sides of a command are monitored.
+/// The sides of a command that are monitored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sides {
     Input,
@@ -113,7 +117,7 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// The word for it on the command line.
+    /// Returns the name of the side, as on the command line.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Input => "in",
@@ -122,58 +126,58 @@ impl Side {
     }
 }
 
-/// How it is told how far the transfer has come.
+/// The form of the display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// By a line that is drawn in place.
+    /// A line that is drawn in place.
     Line,
-    /// By a line of numbers at each interval.
+    /// A line of numbers at each interval.
     Numeric,
-    /// By an object at each interval.
+    /// An object at each interval.
     Json,
-    /// Not at all.
+    /// No display.
     Quiet,
 }
 
-/// A descriptor or a file of their own for objects in JSON.
+/// The separate output for objects in JSON.
 #[derive(Clone, Debug)]
 pub(crate) enum JsonOutput {
-    /// A descriptor that this process was started with.
+    /// A descriptor that this process inherited.
     Fd(RawFd),
-    /// A file, which is made or replaced.
+    /// A file, which is created or replaced.
     File(PathBuf),
 }
 
-/// How much there will be, as the user knows it.
+/// The total size, as the user gives it.
 #[derive(Clone, Debug)]
 pub(crate) enum Size {
-    /// So many bytes or lines.
-    Of(u64),
-    /// As much as there is in a file or under a directory.
-    As(PathBuf),
+    /// A number of bytes or lines.
+    Exact(u64),
+    /// The size of a file, or of all files under a directory.
+    SameAs(PathBuf),
 }
 
-/// What becomes of what cannot be read.
+/// The handling of read errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Skip {
-    /// It ends the input.
+    /// A read error ends the input.
     Never,
-    /// Zeros take its place, and every stretch is told.
-    AndTellAll(Option<NonZeroU64>),
-    /// Zeros take its place, and the first stretch of a file is told.
-    AndTellOnce(Option<NonZeroU64>),
+    /// Zeros replace each unreadable range, and each one is reported.
+    ReportAll(Option<NonZeroU64>),
+    /// Zeros replace each unreadable range, and the first one of a file is reported.
+    ReportFirst(Option<NonZeroU64>),
 }
 
-/// Where everything waits until the last byte has come.
+/// The spool: the storage for all bytes until the last one has come.
 #[derive(Clone, Debug)]
 pub(crate) enum Spool {
-    /// In a file that stays.
+    /// A file that stays.
     File(PathBuf),
-    /// In a file that has no name.
+    /// A file without a name.
     Nameless,
 }
 
-/// A command that is run on the way.
+/// The command of `--on-progress`.
 #[derive(Clone, Debug)]
 pub(crate) struct Hook {
     pub(crate) command: OsString,
@@ -181,12 +185,12 @@ pub(crate) struct Hook {
 }
 
 impl Settings {
-    /// Whether anybody may want to know before the end how far it has come.
+    /// Returns whether the progress is shown or reported before the end.
     pub(crate) fn is_watched(&self) -> bool {
         self.form != Form::Quiet || self.json.is_some() || self.hook.is_some() || self.stats
     }
 
-    /// Every format that something is shown by.
+    /// Returns all formats of the display.
     pub(crate) fn formats(&self) -> impl Iterator<Item = &Format> {
         let extra = self.extra.as_ref().and_then(|extra| extra.format.as_ref());
         [&self.format].into_iter().chain(extra)
@@ -196,26 +200,27 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// What is wrong with one, in the words of GNU's tools.
+    /// Returns the error in a value, in the wording of GNU's tools.
     #[allow(
         clippy::too_many_lines,
         reason = "one value after the other, and none needs another"
     )]
-    pub(crate) fn of(args: &Args, matches: &ArgMatches) -> Result<Self, String> {
-        let si = |option: &str| args.si && stands_before(matches, "si", option);
+    pub(crate) fn from_args(args: &Args, matches: &ArgMatches) -> Result<Self, String> {
+        let si = |option: &str| args.si && precedes(matches, "si", option);
         let size_of = |what, id, given: &Option<OsString>| {
             let parse = |text: &str| parse_size(text, si(id)).ok();
             read(what, given.as_deref(), parse)
         };
 
         let json = args.json.as_deref().map(json_output).transpose()?.flatten();
-        let output = match &args.output {
-            _ if args.discard => Output::Nowhere,
-            Some(path) if path != "-" => Output::File(path.into()),
-            _ => Output::Stdout,
+        let file = args.output.as_ref().filter(|path| *path != "-");
+        let output = match file {
+            file if args.discard => Output::Discard(file.map(PathBuf::from)),
+            Some(path) => Output::File(path.into()),
+            None => Output::Stdout,
         };
         if let (Some(JsonOutput::Fd(1)), Output::Stdout) = (&json, &output) {
-            let message = value::invalid("descriptor", "1".as_ref());
+            let message = invalid("descriptor", "1".as_ref());
             return Err(format!("{message}: the bytes go there"));
         }
         let form = if args.quiet {
@@ -228,16 +233,16 @@ impl Settings {
             Form::Line
         };
         let sides = args.monitor.as_deref().map(sides).transpose()?;
-        let shown = shown(args, form)?;
-        let of_written = |written: Option<&OsString>, shown: &Shown| {
+        let switches = switches(args, form)?;
+        let of_written = |written: Option<&OsString>, switches: &Switches| {
             let written = written.map(|format| format.to_string_lossy());
-            format(form, shown, written.as_deref())
+            format(form, switches, written.as_deref())
         };
-        let output_shown = Shown {
+        let output_switches = Switches {
             ratio: sides == Some(Sides::Both),
-            ..shown.clone()
+            ..switches.clone()
         };
-        let format = of_written(args.format.last(), &output_shown);
+        let format = of_written(args.format.last(), &output_switches);
         let name_of = |name: &OsString| name.to_string_lossy().into_owned();
         let monitor = match sides {
             Some(_) if args.files.is_empty() => {
@@ -247,7 +252,7 @@ impl Settings {
                 sides,
                 command: args.files.clone(),
                 input: (
-                    of_written(args.format.first(), &shown),
+                    of_written(args.format.first(), &switches),
                     args.name.first().map(name_of),
                 ),
             }),
@@ -256,8 +261,8 @@ impl Settings {
         let extra = match &args.extra_display {
             Some(spec) => {
                 let spec = spec.to_string_lossy();
-                let extra = Extra::parse(&spec);
-                Some(extra.ok_or_else(|| value::invalid("extra display", spec.as_ref().as_ref()))?)
+                let extra = ExtraDisplay::parse(&spec);
+                Some(extra.ok_or_else(|| invalid("extra display", spec.as_ref().as_ref()))?)
             }
             None => None,
         };
@@ -274,7 +279,8 @@ impl Settings {
         let buffer_size = size_of("buffer size", "buffer_size", &args.buffer_size)?;
         let block = size_of("block size", "error_skip_block", &args.error_skip_block)?;
         let block = block.and_then(NonZeroU64::new);
-        let shows_bytes = format.needs_bytes() || extra.as_ref().is_some_and(Extra::needs_bytes);
+        let shows_bytes =
+            format.needs_bytes() || extra.as_ref().is_some_and(ExtraDisplay::needs_bytes);
         Ok(Self {
             inputs: match &monitor {
                 Some(_) => Vec::new(),
@@ -334,14 +340,14 @@ impl Settings {
                 parse_rate(text, si("rate_limit")).ok()
             })?
             .and_then(NonZeroU64::new),
-            buffer_size: buffer_size.and_then(in_memory),
+            buffer_size: buffer_size.and_then(nonzero),
             pipe_size: size_of("pipe size", "pipe_buffer_size", &args.pipe_buffer_size)?
-                .and_then(in_memory),
+                .and_then(nonzero),
             reads_and_writes: args.no_splice || buffer_size.is_some() || shows_bytes,
             skip: match args.skip_errors {
                 0 => Skip::Never,
-                1 => Skip::AndTellAll(block),
-                _ => Skip::AndTellOnce(block),
+                1 => Skip::ReportAll(block),
+                _ => Skip::ReportFirst(block),
             },
             stops_at_size: args.stop_at_size,
             syncs: args.sync,
@@ -365,9 +371,9 @@ impl Settings {
 ///
 /// # Errors
 ///
-/// What is wrong with the value of one.
-pub(super) fn shown(args: &Args, form: Form) -> Result<Shown, String> {
-    let shown = Shown {
+/// Returns the error in the value of an option.
+pub(crate) fn switches(args: &Args, form: Form) -> Result<Switches, String> {
+    let switches = Switches {
         progress: args.progress,
         timer: args.timer,
         eta: args.eta,
@@ -381,125 +387,26 @@ pub(super) fn shown(args: &Args, form: Form) -> Result<Shown, String> {
         tab: args.conemu,
         ratio: false,
     };
-    // A name and a tab come on top of what is shown.
-    Ok(match (shown.is_nothing(), form) {
-        (true, Form::Line) => Shown {
-            name: shown.name,
-            tab: shown.tab,
-            ..Shown::by_default()
+    // A name and a tab add to the default.
+    Ok(match (switches.is_nothing(), form) {
+        (true, Form::Line) => Switches {
+            name: switches.name,
+            tab: switches.tab,
+            ..Switches::by_default()
         },
-        _ => shown,
+        _ => switches,
     })
 }
 
 /// Returns the format that the display switches and a format string ask for.
-pub(super) fn format(form: Form, shown: &Shown, written: Option<&str>) -> Format {
+pub(crate) fn format(form: Form, switches: &Switches, written: Option<&str>) -> Format {
     match (written, form) {
         (Some(format), Form::Numeric) => Format::parse(format).in_numbers(),
         (Some(format), _) => Format::parse(format),
-        (None, Form::Numeric) => Format::numeric(shown),
-        (None, _) => Format::of(shown),
+        (None, Form::Numeric) => Format::numeric(switches),
+        (None, _) => Format::from_switches(switches),
     }
 }
 
-/// What one value says, or what is wrong with it.
-fn read<T>(
-    what: &str,
-    given: Option<&OsStr>,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Result<Option<T>, String> {
-    let Some(given) = given else {
-        return Ok(None);
-    };
-    match parse(&given.to_string_lossy()) {
-        Some(value) => Ok(Some(value)),
-        None => Err(value::invalid(what, given)),
-    }
-}
-
-/// A whole number, `most` at most: a larger one is as good.
-pub(super) fn number<T: FromStr + Copy>(
-    what: &str,
-    given: Option<&OsStr>,
-    most: T,
-) -> Result<Option<T>, String> {
-    let parse = |text: &str| {
-        let digits = text.trim_start_matches([' ', '\t']);
-        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-        // What are digits alone, and no number, are too many.
-        is_number.then(|| digits.parse().unwrap_or(most))
-    };
-    read(what, given, parse)
-}
-
-fn seconds(what: &str, given: Option<&OsStr>) -> Result<Option<f64>, String> {
-    let parse = |text: &str| {
-        let seconds = text.replace(',', ".").parse::<f64>().ok()?;
-        (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
-    };
-    read(what, given, parse)
-}
-
-fn size(given: &OsStr, si: bool) -> Result<Size, String> {
-    use std::os::unix::ffi::OsStrExt as _;
-    if let Some(path) = given.as_bytes().strip_prefix(b"@") {
-        return Ok(Size::As(OsStr::from_bytes(path).into()));
-    }
-    let parse = |text: &str| parse_size(text, si).ok();
-    let size = read("size", Some(given), parse)?;
-    Ok(Size::Of(size.unwrap_or_default()))
-}
-
-fn sides(given: &OsStr) -> Result<Sides, String> {
-    match given.as_encoded_bytes() {
-        b"in" | b"0" => Ok(Sides::Input),
-        b"out" | b"1" => Ok(Sides::Output),
-        b"both" | b"2" => Ok(Sides::Both),
-        _ => Err(value::invalid("side", given)),
-    }
-}
-
-fn style(given: Option<&OsStr>) -> Result<BarStyle, String> {
-    let style = read("bar style", given, BarStyle::named)?;
-    Ok(style.unwrap_or_default())
-}
-
-fn every(given: Option<&OsStr>) -> Result<f64, String> {
-    let parse = |text: &str| {
-        let percent = text.trim_end_matches('%').parse::<f64>().ok()?;
-        (percent > 0.0 && percent <= 100.0).then_some(percent)
-    };
-    Ok(read("percentage", given, parse)?.unwrap_or(10.0))
-}
-
-/// Where objects go; nothing if that is standard error, where messages go too.
-fn json_output(given: &OsStr) -> Result<Option<JsonOutput>, String> {
-    use std::os::unix::ffi::OsStrExt as _;
-    let bytes = given.as_bytes();
-    if bytes.is_empty() {
-        return Err(value::invalid("file or descriptor", given));
-    }
-    if !bytes.iter().all(u8::is_ascii_digit) {
-        return Ok(Some(JsonOutput::File(given.into())));
-    }
-    let fd = read("descriptor", Some(given), |text| text.parse().ok())?;
-    Ok(fd.filter(|fd| *fd != 2).map(JsonOutput::Fd))
-}
-
-/// A size in memory, unless it is none.
-fn in_memory(size: u64) -> Option<usize> {
-    let size = usize::try_from(size).unwrap_or(usize::MAX);
-    (size > 0).then_some(size)
-}
-
-/// Whether one option was written before another: prefixes are taken as the options before them say.
-fn stands_before(matches: &ArgMatches, first: &str, second: &str) -> bool {
-    let place = |id| match matches.value_source(id) {
-        Some(ValueSource::CommandLine) => matches.index_of(id),
-        _ => None,
-    };
-    match (place(first), place(second)) {
-        (Some(first), Some(second)) => first < second,
-        _ => false,
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,17 @@
-//! What `zc-pv` ends with.
+//! The exit status of `zc-pv`.
 
 use std::process::ExitCode;
 
-/// The exit status: a set of everything that went wrong, or 1 for what is no transfer's fault.
+/// The exit status: a set of errors, or 1 for an error outside of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status(u8);
 
 impl Status {
-    /// Nothing went wrong.
+    /// There was no error.
     pub const GOOD: Self = Self(0);
-    /// The file that the process's number should be kept in could not be written.
+    /// The file of `-P` could not be written.
     pub const PIDFILE: Self = Self(1);
-    /// The process of `-R` or `-Q` could not be asked, or did not answer.
+    /// The process of `-R` or `-Q` could not be reached, or did not answer.
     pub const REMOTE: Self = Self(1);
     /// The command of `-M` failed, or could not be run.
     pub const MONITOR: Self = Self(1);
@@ -19,27 +19,27 @@ impl Status {
     pub const ACCESS: Self = Self(2);
     /// An input is the output.
     pub const INPUT_IS_OUTPUT: Self = Self(4);
-    /// A file could not be closed.
+    /// A file could not be closed, or the objects of `--json` could not be written.
     pub const INTERNAL: Self = Self(8);
-    /// Something failed while bytes were moved.
+    /// Moving bytes failed.
     pub const TRANSFER: Self = Self(16);
-    /// A signal ended it early.
+    /// A signal ended the transfer.
     pub const SIGNAL: Self = Self(32);
-    /// There was not enough memory, or the command line makes no sense: pv tells them as one.
+    /// The command line is invalid, or there was not enough memory. pv has one status for both.
     pub const MEMORY: Self = Self(64);
 
-    /// Adds what went wrong.
+    /// Adds errors.
     pub fn add(&mut self, other: Self) {
         self.0 |= other.0;
     }
 
-    /// Whether this went wrong.
+    /// Returns whether the status has this error.
     #[must_use]
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// As the number that the process ends with.
+    /// Returns the number of the status.
     #[must_use]
     pub const fn number(self) -> u8 {
         self.0

@@ -1,40 +1,41 @@
-//! The early end of a transfer: it is asked to return before the process exits.
+//! The early end of a transfer, which is asked to return before the process exits.
 //!
-//! A transfer reserves ranges of files whose cursors others share. If the process exited in the middle of a step, a reserved
-//! range of the output would stay a gap, and one of the input would be missed by its next reader.
+//! A transfer reserves ranges of files whose cursors other processes share. If the process exited
+//! in the middle of a step, a reserved range of the output would stay a gap, and the next reader of
+//! the input would miss one.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::sys::{self, ThreadId};
+use crate::common::sys::{self, ThreadId};
 
-/// How long the process goes on for the transfer to return. A step takes milliseconds, unless a disk stalls.
+/// The longest wait for the transfer to return. A step takes milliseconds unless a disk stalls.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How often a call is interrupted that may sleep. A call that begins to sleep right after an interruption is not
-/// woken by it.
+/// The interval of interruptions of a call that may block. A call that blocks right after an
+/// interruption is not woken by it.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Asks the transfer that is under way to stop, from another thread.
+/// A handle that stops the transfer from another thread.
 #[derive(Debug, Default)]
-pub(super) struct Stop {
+pub(crate) struct Stop {
     is_asked: AtomicBool,
-    /// Whether the transfer knows that it is asked to. What it still does then is not to be interrupted.
+    /// Whether the transfer has seen the request. After that its calls must not be interrupted.
     is_heard: AtomicBool,
-    /// The thread that is in a transfer.
+    /// The thread that runs a transfer.
     running: Mutex<Option<ThreadId>>,
     has_ended: Condvar,
 }
 
-/// A transfer under way in this thread, until this is dropped.
+/// A guard of a transfer in this thread.
 #[derive(Debug)]
-pub(super) struct Running<'a>(&'a Stop);
+pub(crate) struct Running<'a>(&'a Stop);
 
 impl Stop {
-    /// Says that this thread begins a transfer. None if no transfer may begin any more.
-    pub(super) fn begin(&self) -> Option<Running<'_>> {
+    /// Marks the start of a transfer in this thread. Returns `None` if no more transfers may start.
+    pub(crate) fn begin(&self) -> Option<Running<'_>> {
         let mut running = self.lock();
         if self.is_asked.load(Ordering::Relaxed) {
             return None;
@@ -44,7 +45,7 @@ impl Stop {
     }
 
     /// Returns the observer's answer: `Break` once the transfer is asked to stop.
-    pub(super) fn flow(&self) -> ControlFlow<()> {
+    pub(crate) fn flow(&self) -> ControlFlow<()> {
         if !self.is_asked.load(Ordering::Relaxed) {
             return ControlFlow::Continue(());
         }
@@ -52,11 +53,12 @@ impl Stop {
         ControlFlow::Break(())
     }
 
-    /// Asks the transfer to stop, if there is one, and waits until it has returned, or [`EXIT_TIMEOUT`] is over. No other
-    /// one begins.
+    /// Asks the transfer to stop, and waits until it has returned, for at most [`EXIT_TIMEOUT`]. No
+    /// other transfer starts.
     ///
-    /// Calls in which the transfer sleeps are interrupted by the signal that has arrived, which has to have a handler.
-    pub(super) fn stop(&self, signal: i32) {
+    /// The signal that has arrived interrupts calls in which the transfer blocks. It must have a
+    /// handler.
+    pub(crate) fn stop(&self, signal: i32) {
         let begin = Instant::now();
         let mut running = self.lock();
         self.is_asked.store(true, Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! `-d`: shows how far other processes have come through the files they have open.
+//! `-d`: the progress of other processes through their open files.
 //!
-//! [`Watch`] makes rows of what is seen of the processes; what there is to see, [`files`] reads from `/proc`.
+//! [`files`] reads the state of the processes from `/proc`, and [`Watch`] makes rows of it.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use jiff::Zoned;
 
-use super::reading::Reading;
-use crate::history::History;
-use files::{OpenFile, Sight};
+use crate::common::progress::throughput::Throughput;
+use crate::pv::display::reading::Reading;
+use files::{FdTable, OpenFile};
 use target::Target;
 
-pub(super) use follow::follow;
+pub(crate) use follow::follow;
 
 pub mod files;
 pub mod target;
@@ -23,67 +23,68 @@ mod follow;
 mod growing;
 mod name;
 
-/// Somebody who has files open.
+/// A source of open files.
 pub trait Process {
-    /// What there is to see now: of one descriptor, or of all.
-    fn sight(&mut self, only: Option<RawFd>) -> Sight;
+    /// Reads the open files: one descriptor, or all.
+    fn snapshot(&mut self, only: Option<RawFd>) -> FdTable;
 }
 
-/// Several processes and descriptors, followed over time.
+/// Processes and descriptors that are followed over time.
 #[derive(Debug)]
 pub struct Watch<P> {
     followed: Vec<Followed<P>>,
-    /// What the rates are averaged over.
+    /// The window of the average rates.
     window: Duration,
-    /// What the user says there is in a descriptor that was asked for by its number.
+    /// The size that the user gives for descriptors that are named by number.
     size: Option<u64>,
 }
 
-/// How far one descriptor has come.
+/// The progress of one descriptor.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Whose it is; none if a file is watched by its path.
+    /// The process. `None` if a file is watched by its path.
     pub pid: Option<i32>,
-    /// Its number.
+    /// The number of the descriptor.
     pub fd: RawFd,
-    /// What the kernel calls the file.
+    /// The path of the file, as the kernel gives it.
     pub path: PathBuf,
-    /// How far it has come. The last reading of a descriptor says that it is over.
+    /// The progress. The last reading of a descriptor is marked as over.
     pub reading: Reading,
 }
 
-/// What a look has brought.
+/// The result of a poll.
 #[derive(Debug, Default)]
 pub struct View {
-    /// A row for each descriptor that is open, or was when last looked at.
+    /// A row for each descriptor that is open, or was at the last poll.
     pub rows: Vec<Row>,
-    /// What may not be examined any more.
+    /// The targets that may not be read any more.
     pub hidden: Vec<(Target, io::Error)>,
 }
 
-/// One of those that are followed.
+/// A process or file that is followed.
 #[derive(Debug)]
 struct Followed<P> {
     process: P,
     target: Target,
-    tracks: Vec<Track>,
+    fds: Vec<WatchedFd>,
     is_over: bool,
 }
 
-/// A descriptor under way.
+/// A descriptor that is followed.
 #[derive(Debug)]
-struct Track {
+struct WatchedFd {
     file: OpenFile,
-    history: History,
-    /// When it was last seen.
+    throughput: Throughput,
+    /// The time of the last poll that found it.
     seen: Duration,
     is_over: bool,
 }
 
 impl<P: Process> Watch<P> {
-    /// Follows these from the first look on. Rates are averaged over `window`. `size` is how much there is in
-    /// a descriptor that is asked for by its number, whatever its file says, and how large a file is going to be.
-    pub fn of(
+    /// Creates a watch of these processes. Rates are averaged over `window`. `size` is the total
+    /// for descriptors that are named by number, instead of the size of their files, and the final
+    /// size of a growing file.
+    pub fn new(
         processes: impl IntoIterator<Item = (Target, P)>,
         window: Duration,
         size: Option<u64>,
@@ -91,7 +92,7 @@ impl<P: Process> Watch<P> {
         let followed = processes.into_iter().map(|(target, process)| Followed {
             process,
             target,
-            tracks: Vec::new(),
+            fds: Vec::new(),
             is_over: false,
         });
         Self {
@@ -101,29 +102,30 @@ impl<P: Process> Watch<P> {
         }
     }
 
-    /// Whether there will be nothing more to see: all processes have ended, and all descriptors that were asked
-    /// for by number have been closed, or lead elsewhere.
+    /// Returns whether everything is over: all processes have ended, and all descriptors that are
+    /// named by number have been closed or refer to other files.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.followed.iter().all(|followed| followed.is_over)
     }
 
-    /// Looks at all of them. `now` is the time since any moment that stays the same, `clock` the time of day.
+    /// Polls all processes. `now` is the time since a fixed moment, and `clock` the time of day.
     ///
-    /// A descriptor that is found closed, or leads to another file than before, has its last row in this look.
-    pub fn look(&mut self, now: Duration, clock: &Zoned) -> View {
+    /// A descriptor that has been closed, or refers to another file than before, has its last row
+    /// in this poll.
+    pub fn poll(&mut self, now: Duration, clock: &Zoned) -> View {
         let mut view = View::default();
         for followed in &mut self.followed {
-            if let Err(error) = followed.look(now, self.window) {
+            if let Err(error) = followed.poll(now, self.window) {
                 view.hidden.push((followed.target.clone(), error));
             }
             let given = self.size.filter(|_| followed.target.is_one_file());
-            for track in &followed.tracks {
+            for watched in &followed.fds {
                 view.rows.push(Row {
                     pid: followed.target.pid(),
-                    fd: track.file.fd,
-                    path: track.file.path.clone(),
-                    reading: track.reading(clock, given),
+                    fd: watched.file.fd,
+                    path: watched.file.path.clone(),
+                    reading: watched.reading(clock, given),
                 });
             }
         }
@@ -132,37 +134,37 @@ impl<P: Process> Watch<P> {
 }
 
 impl<P: Process> Followed<P> {
-    fn look(&mut self, now: Duration, window: Duration) -> io::Result<()> {
-        self.tracks.retain(|track| !track.is_over);
+    fn poll(&mut self, now: Duration, window: Duration) -> io::Result<()> {
+        self.fds.retain(|watched| !watched.is_over);
         if self.is_over {
             return Ok(());
         }
         let mut is_last = false;
-        let (open, outcome) = match self.process.sight(self.target.fd()) {
-            Sight::Open(files) => (files, Ok(())),
-            Sight::Last(files) => {
+        let (open, outcome) = match self.process.snapshot(self.target.fd()) {
+            FdTable::Open(files) => (files, Ok(())),
+            FdTable::Last(files) => {
                 is_last = true;
                 (files, Ok(()))
             }
-            Sight::Ended => {
+            FdTable::Ended => {
                 self.is_over = true;
                 (Vec::new(), Ok(()))
             }
-            Sight::Hidden(error) => {
+            FdTable::Hidden(error) => {
                 self.is_over = true;
                 (Vec::new(), Err(error))
             }
         };
-        let had_any = !self.tracks.is_empty();
-        for track in &mut self.tracks {
-            match open.iter().find(|file| track.file.is_still(file)) {
-                Some(file) => track.goes_on(file, now),
-                None => track.end(),
+        let had_any = !self.fds.is_empty();
+        for watched in &mut self.fds {
+            match open.iter().find(|file| watched.file.is_still(file)) {
+                Some(file) => watched.update(file, now),
+                None => watched.end(),
             }
         }
         if self.target.is_one_file() {
-            let is_followed = self.tracks.iter().any(|track| !track.is_over);
-            // Whatever the number stands for next is not what was asked for.
+            let is_followed = self.fds.iter().any(|watched| !watched.is_over);
+            // The next file with this number is not the one that was named.
             self.is_over |= open.is_empty() || had_any && !is_followed;
             if had_any {
                 if is_last {
@@ -171,13 +173,13 @@ impl<P: Process> Followed<P> {
                 return outcome;
             }
         }
-        for file in open.into_iter().filter(OpenFile::is_told) {
-            let is_known = |track: &Track| track.file.is_still(&file);
-            if !self.tracks.iter().any(is_known) {
-                self.tracks.push(Track::of(file, now, window));
+        for file in open.into_iter().filter(OpenFile::has_position) {
+            let is_known = |watched: &WatchedFd| watched.file.is_still(&file);
+            if !self.fds.iter().any(is_known) {
+                self.fds.push(WatchedFd::new(file, now, window));
             }
         }
-        self.tracks.sort_by_key(|track| track.file.fd);
+        self.fds.sort_by_key(|watched| watched.file.fd);
         if is_last {
             self.end();
         }
@@ -186,44 +188,44 @@ impl<P: Process> Followed<P> {
 
     fn end(&mut self) {
         self.is_over = true;
-        self.tracks.iter_mut().for_each(Track::end);
+        self.fds.iter_mut().for_each(WatchedFd::end);
     }
 }
 
-impl Track {
-    fn of(file: OpenFile, now: Duration, window: Duration) -> Self {
-        let mut history = History::over(window);
-        // What was read before anybody looked would make rates of any height.
-        history.reset(now, file.position);
+impl WatchedFd {
+    fn new(file: OpenFile, now: Duration, window: Duration) -> Self {
+        let mut throughput = Throughput::over(window);
+        // Bytes that were read before the first poll must not count for the rates.
+        throughput.reset(now, file.position);
         Self {
             file,
-            history,
+            throughput,
             seen: now,
             is_over: false,
         }
     }
 
-    fn goes_on(&mut self, file: &OpenFile, now: Duration) {
+    fn update(&mut self, file: &OpenFile, now: Duration) {
         self.file = file.clone();
         self.seen = now;
-        self.history.sample(now, file.position);
+        self.throughput.sample(now, file.position);
     }
 
     fn end(&mut self) {
         self.is_over = true;
-        self.history.finish(self.seen, self.file.position);
+        self.throughput.finish(self.seen, self.file.position);
     }
 
     fn reading(&self, clock: &Zoned, given: Option<u64>) -> Reading {
         let total = given.or_else(|| self.file.total());
         Reading {
-            elapsed: self.history.elapsed(),
+            elapsed: self.throughput.elapsed(),
             moved: self.file.position,
-            rate: self.history.rate(),
-            average: self.history.average(),
-            fastest: self.history.fastest(),
-            remaining: self.history.remaining(total),
-            beat: self.history.beat(),
+            rate: self.throughput.rate(),
+            average: self.throughput.average(),
+            fastest: self.throughput.fastest(),
+            remaining: self.throughput.remaining(total),
+            tick: self.throughput.tick(),
             is_over: self.is_over,
             ..Reading::before(clock.clone(), total)
         }

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::ValueHint;
 
 use super::mode::Mode;
-use crate::args::{Common, Tool};
-use crate::choice::{self, Choice};
+use crate::common::cli::args::{Common, Tool};
+use crate::common::cli::keyword::{self, Keyword};
 
 /// The command line of `zc-tee`.
 #[derive(Debug, clap::Parser)]
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(short = 'p', overrides_with = "output_error")]
     outlives_readers: bool,
 
-    /// What a write error does; see below [default: warn-nopipe]
+    /// What a write error does; see below [without MODE: warn-nopipe]
     #[arg(
         long,
         value_name = "MODE",
@@ -50,12 +50,12 @@ pub struct Args {
         require_equals = true,
         default_missing_value = "warn-nopipe",
         hide_possible_values = true,
-        value_parser = choice::parser::<Mode>(),
+        value_parser = keyword::parser::<Mode>(),
         overrides_with = "outlives_readers"
     )]
     output_error: Option<Mode>,
 
-    /// Keep or drop what the files leave in the page cache [default: drop]
+    /// Keep or drop what the files leave in the page cache [without WHAT: drop]
     #[arg(
         short,
         long,
@@ -64,7 +64,7 @@ pub struct Args {
         require_equals = true,
         default_missing_value = "drop",
         hide_possible_values = true,
-        value_parser = choice::parser::<Pages>()
+        value_parser = keyword::parser::<Pages>()
     )]
     pub(super) cache: Option<Pages>,
 
@@ -94,7 +94,7 @@ pub enum Pages {
     Drop,
 }
 
-impl Choice for Pages {
+impl Keyword for Pages {
     const WORDS: &'static [(&'static str, Self)] = &[("keep", Pages::Keep), ("drop", Pages::Drop)];
 }
 

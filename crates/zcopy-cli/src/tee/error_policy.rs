@@ -10,8 +10,8 @@ use zcopy::OnSinkError;
 
 use super::mode::Mode;
 use super::output::STANDARD_OUTPUT;
-use crate::exit;
-use crate::quote::quoted;
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
 
 /// An output has failed, and the mode ends the program then.
 pub(super) struct Abort;
@@ -41,11 +41,11 @@ impl ErrorPolicy {
     /// Reports a failure that does not end the program.
     pub(super) fn report(&self, error: &anyhow::Error) {
         self.has_reported.store(true, Ordering::Relaxed);
-        exit::complain(error);
+        message::error(error);
     }
 
-    /// Defers the report of a closed standard output until there is a byte to write, as GNU tee learns
-    /// it from its first write(2).
+    /// Defers the report of a closed standard output until there is a byte to write, as GNU tee
+    /// learns it from its first write(2).
     pub(super) fn report_closed_stdout_later(&self) {
         self.stdout_is_closed.store(true, Ordering::Relaxed);
     }
@@ -63,8 +63,8 @@ impl ErrorPolicy {
         }
     }
 
-    /// Decides what the library does after an output has failed. Reports the failure if the mode says
-    /// so.
+    /// Decides what the library does after an output has failed. Reports the failure if the mode
+    /// says so.
     pub(super) fn on_sink_error(&self, name: &OsStr, cause: io::Error) -> OnSinkError {
         if !self.mode.reports(&cause) {
             return OnSinkError::Detach;

@@ -4,7 +4,7 @@ use std::io;
 
 use rustix::io::Errno;
 
-use crate::choice::Choice;
+use crate::common::cli::keyword::Keyword;
 
 /// What to do when an output fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Mode {
     ExitNopipe,
 }
 
-impl Choice for Mode {
+impl Keyword for Mode {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("warn", Mode::Warn),
         ("warn-nopipe", Mode::WarnNopipe),
@@ -44,8 +44,8 @@ impl Mode {
         matches!(self, Mode::Exit | Mode::ExitNopipe)
     }
 
-    /// Returns whether an output ends as soon as its reader closes. Then the program ends with the last
-    /// reader, even while the input is idle.
+    /// Returns whether an output ends as soon as its reader closes. Then the program ends with the
+    /// last reader, even while the input is idle.
     pub(super) fn watches_readers(self) -> bool {
         matches!(self, Mode::WarnNopipe | Mode::ExitNopipe)
     }

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::sys;
+use crate::common::sys;
 
 /// The name of standard output in messages.
 pub(super) const STANDARD_OUTPUT: &str = "standard output";
@@ -46,8 +46,8 @@ impl Output {
         })
     }
 
-    /// Returns whether the descriptor is open for writing. If its flags cannot be read, the first write
-    /// reports the error.
+    /// Returns whether the descriptor is open for writing. If its flags cannot be read, the first
+    /// write reports the error.
     pub(super) fn is_writable(&self) -> bool {
         match rustix::fs::fcntl_getfl(self) {
             Ok(flags) => flags & OFlags::ACCMODE != OFlags::RDONLY && !flags.contains(OFlags::PATH),
@@ -70,8 +70,8 @@ impl AsFd for Output {
     }
 }
 
-/// Moves a descriptor that has the number of a closed standard descriptor. Otherwise the file would be
-/// read as standard input or written as standard output.
+/// Moves a descriptor that has the number of a closed standard descriptor. Otherwise the file would
+/// be read as standard input or written as standard output.
 fn above_standard_fds(file: OwnedFd) -> io::Result<OwnedFd> {
     const FIRST_OTHER: i32 = 3;
     if file.as_raw_fd() >= FIRST_OTHER {

@@ -11,10 +11,11 @@ use super::args::{Args, Pages};
 use super::error_policy::{Abort, ErrorPolicy};
 use super::mode::Mode;
 use super::output::Output;
-use crate::own_output::{self, Relation};
-use crate::probe::gives_anything;
-use crate::quote::quoted;
-use crate::{exit, sys};
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
+use crate::common::io::probe::read_one_byte;
+use crate::common::io::same_file::{self, Relation};
+use crate::common::sys;
 
 /// Whether every output got the whole input. Each failure has been reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,10 +80,10 @@ fn tee(args: &Args, mode: Mode, policy: &ErrorPolicy) -> Result<(), Abort> {
     Ok(())
 }
 
-/// Reads at most one byte, if there is no output: a closed standard output is an error only if there is
-/// a byte to write.
+/// Reads at most one byte, if there is no output: a closed standard output is an error only if
+/// there is a byte to write.
 fn read_without_output(policy: &ErrorPolicy) -> Result<(), Abort> {
-    match gives_anything(rustix::stdio::stdin()) {
+    match read_one_byte(rustix::stdio::stdin()) {
         Ok(true) => {
             policy.note_input();
             return policy.after_error();
@@ -113,7 +114,7 @@ fn copy_all(
             Err(error) => match unusable_output(error) {
                 Some(index) => {
                     let output = outputs.remove(index);
-                    policy.output_failed(&output.name, exit::cause(error))?;
+                    policy.output_failed(&output.name, message::cause(error))?;
                 }
                 None => break outcome,
             },
@@ -136,7 +137,7 @@ fn copy_all(
             return Err(Abort);
         }
         Err(error) if error.side() == Side::Sink => {
-            policy.output_failed(&outputs[0].name, exit::cause(error))?;
+            policy.output_failed(&outputs[0].name, message::cause(error))?;
             failed.push(0);
         }
         Err(error) => policy.report(&input_error(error)),
@@ -184,18 +185,18 @@ fn transfer(
                 None => OnSinkError::Detach,
             });
         if explains {
-            exit::say(&fan_out.plan()?.to_string());
+            message::warn(&fan_out.plan()?.to_string());
         }
         fan_out.run()
     } else {
         if explains {
-            exit::say(&transfer.plan()?.to_string());
+            message::warn(&transfer.plan()?.to_string());
         }
         transfer.run()
     };
     let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
     if explains {
-        exit::say(&format!("{report:#}"));
+        message::warn(&format!("{report:#}"));
     }
     if args.verbose && has_begun(&outcome) {
         print_outputs(outputs, report);
@@ -212,22 +213,25 @@ fn has_begun(outcome: &zcopy::Result<Report>) -> bool {
 /// Returns the index of the output that kept a fan-out from beginning, if one did.
 fn unusable_output(error: &zcopy::Error) -> Option<usize> {
     let report = error.report();
-    // The library asks the policy about sinks that fail later.
-    let has_failed = error.side() == Side::Sink && report.attempts().is_empty();
+    // The library asks the policy about sinks that fail later, and about readers that poll(2) finds
+    // gone at once.
+    let has_begun = !report.attempts().is_empty() || error.call() == Some("poll");
+    let has_failed = error.side() == Side::Sink && !has_begun;
     let mut sinks = report.sinks().iter().filter(|_| has_failed);
     sinks
         .find(|sink| sink.error().is_some())
         .map(SinkReport::index)
 }
 
-/// Returns whether the library refused the transfer because an output is the file of standard input.
+/// Returns whether the library refused the transfer because an output is the file of standard
+/// input.
 fn is_pair_refused(error: &zcopy::Error) -> bool {
     error.is_refused() && error.side() == Side::Neither
 }
 
-/// Removes and reports outputs that would feed the input for ever, with which GNU tee fills the disk. An
-/// output that is written behind where the input is read stays. Then the strategy is read and write,
-/// in order.
+/// Removes and reports outputs that would feed the input for ever, with which GNU tee fills the
+/// disk. An output that is written behind where the input is read stays. Then the strategy is read
+/// and write, in order.
 fn remove_own_input(
     outputs: &mut Vec<Output>,
     policy: &ErrorPolicy,
@@ -242,17 +246,17 @@ fn remove_own_input(
         let relation = rustix::fs::fstat(sink)
             .map_err(Into::into)
             .and_then(|status| {
-                let is_same = input.is_ok_and(|input| own_output::is_same(&input, &status));
-                let relation = is_same.then(|| own_output::relation(stdin, sink));
+                let is_same = input.is_ok_and(|input| same_file::is_same(&input, &status));
+                let relation = is_same.then(|| same_file::relation(stdin, sink));
                 relation.transpose()
             });
         match relation {
             Ok(None) => kept.push(output),
-            Ok(Some(Relation::Shifting)) => {
+            Ok(Some(Relation::InPlace)) => {
                 strategy = Some(Strategy::Buffered);
                 kept.push(output);
             }
-            Ok(Some(Relation::Growing)) => {
+            Ok(Some(Relation::Feedback)) => {
                 let name = quoted(&output.name);
                 policy.report(&anyhow!("{name}: input file is output file"));
                 policy.after_error()?;
@@ -265,7 +269,7 @@ fn remove_own_input(
 }
 
 fn input_error(error: &zcopy::Error) -> anyhow::Error {
-    let cause = anyhow!(exit::cause(error));
+    let cause = anyhow!(message::cause(error));
     match error.side() {
         Side::Source => cause.context("read error"),
         _ => cause,
@@ -277,11 +281,11 @@ fn print_outputs(outputs: &[Output], report: &Report) {
     let print =
         |output: &Output, bytes: u64, strategy: Option<Strategy>, cause: Option<io::Error>| {
             let name = quoted(&output.name);
-            let cause = cause.map(|cause| format!(", ended by: {}", exit::worded(&cause)));
+            let cause = cause.map(|cause| format!(", ended by: {}", message::worded(&cause)));
             let cause = cause.unwrap_or_default();
             let by = strategy.map(|strategy| format!(" by {strategy}"));
             let by = by.unwrap_or_default();
-            exit::say(&format!("{name}: {bytes} bytes{by}{cause}"));
+            message::warn(&format!("{name}: {bytes} bytes{by}{cause}"));
         };
     match report.sinks() {
         [] => print(&outputs[0], report.bytes(), report.strategy(), None),

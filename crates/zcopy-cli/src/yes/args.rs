@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use crate::args::{Common, Tool};
+use crate::common::cli::args::{Common, Tool};
 
 /// The command line of `zc-yes`.
 #[derive(Debug, clap::Parser)]

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use zcopy::Repeat;
 
 use super::args::Args;
-use crate::exit;
+use crate::common::cli::message;
 
 /// Repeats the line until standard output fails.
 ///
@@ -40,18 +40,18 @@ fn repeat(line: &[u8], explains: bool) -> zcopy::Result<()> {
     if !explains {
         return repeat.run(stdout).map(|_| ());
     }
-    exit::say(&repeat.plan(stdout)?.to_string());
+    message::warn(&repeat.plan(stdout)?.to_string());
     let outcome = repeat.run(stdout);
     let report = outcome.as_ref().unwrap_or_else(zcopy::Error::report);
-    exit::say(&format!("{report:#}"));
+    message::warn(&format!("{report:#}"));
     outcome.map(|_| ())
 }
 
-/// Converts an error to that of GNU yes: write(2) on a descriptor that is not open for writing fails
-/// with `EBADF`.
+/// Converts an error to that of GNU yes: write(2) on a descriptor that is not open for writing
+/// fails with `EBADF`.
 fn convert_error(error: &zcopy::Error) -> anyhow::Error {
     if error.is_refused() {
         return anyhow!(io::Error::from(Errno::BADF));
     }
-    anyhow!(exit::cause(error))
+    anyhow!(message::cause(error))
 }

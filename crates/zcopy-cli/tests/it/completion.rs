@@ -44,6 +44,9 @@ const COMPLETED: &[(&str, &str)] = &[
         "zc-dircopy --hash-file pl\t",
         "zc-dircopy --hash-file plain.txt ",
     ),
+    ("zc-pv -d wi\t", r"zc-pv -d with\ space.txt "),
+    ("zc-pv --watchfd=pl\t", "zc-pv --watchfd=plain.txt "),
+    ("zc-pv --json=pl\t", "zc-pv --json=plain.txt "),
     // A value that has to be attached is no argument of its own.
     (
         "zc-tee --output-error pl\t",

@@ -54,17 +54,33 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use zcopy_cli::digest::{Algorithm, Digest, Stream};
+use zcopy_cli::common::digest::{Algorithm, Digest, Stream};
 use zcopy_cli::dircopy::manifest::line;
 
 use crate::child::zc_dircopy;
 use listed::Sums;
 
-/// Where trees are, unless it matters: on a disk, as a rule.
+/// Where trees are that have to be on a disk, as a rule.
 const DISK: &str = "/var/tmp";
+
+/// Where trees are, unless it matters: in memory, if files can have there all that they can have on
+/// a disk. Every run ends with `syncfs(2)`, which waits for whatever others write to the same disk.
+fn anywhere() -> &'static Path {
+    static DIRECTORY: LazyLock<&Path> = LazyLock::new(|| {
+        let memory = Path::new("/dev/shm");
+        let keeps_attributes = || {
+            let file = tempfile::NamedTempFile::new_in(memory).ok()?;
+            let flags = rustix::fs::XattrFlags::empty();
+            rustix::fs::setxattr(file.path(), "user.zcopy", b"x", flags).ok()
+        };
+        keeps_attributes().map_or(Path::new(DISK), |()| memory)
+    });
+    &DIRECTORY
+}
 
 /// A tree, and where its copy goes.
 struct Trees {
@@ -72,8 +88,13 @@ struct Trees {
 }
 
 impl Trees {
-    /// On a disk, where file systems have all that they can have. The source exists, the destination does not.
+    /// Where file systems have all that they can have. The source exists, the destination does not.
     fn new() -> Self {
+        Self::within(anywhere())
+    }
+
+    /// On a disk.
+    fn on_disk() -> Self {
         Self::within(Path::new(DISK))
     }
 
@@ -170,7 +191,8 @@ impl Trees {
         self
     }
 
-    /// Everything in the source is in the destination as it is in the source, and every file has its line.
+    /// Everything in the source is in the destination as it is in the source, and every file has
+    /// its line.
     #[track_caller]
     fn are_alike(&self) -> &Self {
         facts::assert_same(&self.source(), &self.copy());
@@ -267,7 +289,8 @@ impl Run {
         self
     }
 
-    /// It went on, ended with 1, and complained in as many lines as these are, in some order, of which each has its words.
+    /// It went on, ended with 1, and complained in as many lines as these are, in some order, of
+    /// which each has its words.
     #[track_caller]
     fn failed_naming(&self, complaints: &[&[&str]]) -> &Self {
         self.ended_with(1);
@@ -289,7 +312,8 @@ fn digest_of(algorithm: Algorithm, bytes: &[u8]) -> Digest {
     stream.finish()
 }
 
-/// Has a file look as if it had last been written so long before the moment at which everything here was.
+/// Has a file look as if it had last been written so long before the moment at which everything
+/// here was.
 fn dated(path: &Path, seconds_before: u64) -> SystemTime {
     // 2026, and a fraction that shows which digits are kept.
     let moment = Duration::new(1_780_000_000, 123_456_789);

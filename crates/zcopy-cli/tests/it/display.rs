@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use zcopy_cli::look::Look;
-use zcopy_cli::pv::screen::{Screen, Setup};
+use zcopy_cli::common::terminal::capabilities::Capabilities;
+use zcopy_cli::pv::display::screen::{Screen, Setup};
 
 use crate::screen::{CONTROL_Q, Terminal};
 
-const ABLE: Look = Look {
+const ABLE: Capabilities = Capabilities {
     utf8: true,
     colour: true,
     sequences: true,
@@ -173,7 +173,7 @@ fn a_file_gets_lines_with_carriage_returns_and_no_sequences() {
         ..Setup::default()
     };
     let mut screen = Screen::on(file.as_fd(), setup, ABLE).unwrap();
-    assert!(!screen.look().sequences);
+    assert!(!screen.capabilities().sequences);
     screen.draw("a long line");
     screen.draw("short");
     screen.finish();
@@ -197,7 +197,7 @@ fn a_file_gets_nothing_unless_by_force() {
 #[test]
 fn a_dumb_terminal_gets_no_sequences() {
     let (terminal, program) = Terminal::new(5, 20);
-    let dumb = Look {
+    let dumb = Capabilities {
         sequences: false,
         ..ABLE
     };
@@ -221,7 +221,7 @@ fn without_a_frame_the_end_writes_nothing() {
 fn a_message_stands_above_the_display() {
     let (terminal, _program, mut screen) = screen(5, 40);
     screen.draw("a display that is long");
-    screen.say("zc-pv: f: No such file");
+    screen.write_message("zc-pv: f: No such file");
     screen.draw("50%");
     terminal.wait_for(|seen| seen.rows()[..2] == ["zc-pv: f: No such file", "50%"]);
 }
@@ -229,8 +229,8 @@ fn a_message_stands_above_the_display() {
 #[test]
 fn the_window_gets_its_title_back_and_its_tab_no_progress() {
     let (terminal, _program, mut screen) = screen(5, 40);
-    screen.title_window("50%");
-    screen.title_window("100%");
+    screen.set_window_title("50%");
+    screen.set_window_title("100%");
     screen.draw("\x1b]9;4;1;100\x1b\\100%");
     screen.finish();
     terminal.wait_for(|seen| seen.title_stack() == [22, 23]);

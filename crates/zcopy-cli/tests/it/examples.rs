@@ -1,8 +1,8 @@
 //! The examples of the manual pages, run as they stand there.
 //!
-//! `examples/` has a script for each tool: what the examples need, then each example behind `$ `, and
-//! under it the commands that fail if the example did not do what the page says. `$out` and `$err` are
-//! files with what it printed, and `$status` is its exit status.
+//! `examples/` has a script for each tool: what the examples need, then each example behind `$ `,
+//! and under it the commands that fail if the example did not do what the page says. `$out` and
+//! `$err` are files with what it printed, and `$status` is its exit status.
 
 use std::fs;
 use std::path::Path;

@@ -267,8 +267,8 @@ fn an_error_at_the_close_of_an_output_that_was_opened_again_is_reported() {
         return;
     }
     let dir = dir_with(&pattern(300_000));
-    // The library's descriptor for the last part of a block, zc-pv's own by which it gives `O_DIRECT` back, and the output
-    // itself.
+    // The library's descriptor for the last part of a block, zc-pv's own by which it gives
+    // `O_DIRECT` back, and the output itself.
     for nth in 1..=3 {
         let strace =
             format!("strace -f -qq -o log -P $PWD/out -e inject=close:error=EIO:when={nth}");

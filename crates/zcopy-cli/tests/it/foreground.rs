@@ -1,6 +1,7 @@
 //! A display in the hands of a shell: stopped, continued, in the background, killed.
 //!
-//! The program is this very test binary, which [`a_display_for_the_other_tests`] turns into a small display.
+//! The program is this very test binary, which [`a_display_for_the_other_tests`] turns into a small
+//! display.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -8,9 +9,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use zcopy_cli::pv::screen::{Screen, Setup};
-use zcopy_cli::pv::signals::{self, Event, Signals};
-use zcopy_cli::pv::titles;
+use zcopy_cli::pv::display::screen::{Screen, Setup};
+use zcopy_cli::pv::display::signals::{self, Event, Signals};
+use zcopy_cli::pv::display::title;
 
 use crate::screen::{CONTROL_Z, Terminal};
 
@@ -34,7 +35,7 @@ fn a_display_for_the_other_tests() {
     let mut asleep = Duration::ZERO;
     let begin = Instant::now();
     if role == "title" {
-        titles::title_process("50% of it").unwrap();
+        title::set_process_title("50% of it").unwrap();
     }
     for n in 0.. {
         match events.recv_timeout(Duration::from_millis(100)) {

@@ -26,8 +26,8 @@ pub(crate) enum Shell {
     Fish,
 }
 
-/// Configuration with keys that write the command line to the pipe `$REPORT` and clear it: Control-X r
-/// as it is, Control-X a with all candidates in the place of the last word.
+/// Configuration with keys that write the command line to the pipe `$REPORT` and clear it:
+/// Control-X r as it is, Control-X a with all candidates in the place of the last word.
 const BASHRC: &str = r#"
 source /usr/share/bash-completion/bash_completion
 PS1='$ '

@@ -1,4 +1,5 @@
-//! The tools in company: others write to the open file that is their output, as in a shell script whose commands share one.
+//! The tools in company: others write to the open file that is their output, as in a shell script
+//! whose commands share one.
 //!
 //! A few rounds by default; `ZCOPY_INTERFERENCE_ROUNDS=200` runs as many as are asked for.
 
@@ -64,7 +65,8 @@ impl Tool {
     }
 }
 
-/// Runs a script whose output is one open file, several times on each file system. The script's parameters are the programs.
+/// Runs a script whose output is one open file, several times on each file system. The script's
+/// parameters are the programs.
 #[track_caller]
 fn run_into_one_file(script: &str, check: impl Fn(&[u8])) {
     for dir in scratch_dirs() {
@@ -82,7 +84,8 @@ fn run_into_one_file(script: &str, check: impl Fn(&[u8])) {
     }
 }
 
-/// The lines of two pipelines; the second's are in letters, so that each byte tells where it comes from.
+/// The lines of two pipelines; the second's are in letters, so that each byte tells where it comes
+/// from.
 fn lines() -> (Vec<u8>, Vec<u8>) {
     let seq = |numbers: std::ops::RangeInclusive<u32>| {
         let lines = numbers.flat_map(|n| format!("{n}\n").into_bytes());
@@ -188,7 +191,8 @@ fn three_pipelines_and_the_shell(tools: [Tool; 3]) {
     });
 }
 
-/// The tool sleeps, because nothing has come, while the shell writes to the output. Then something comes.
+/// The tool sleeps, because nothing has come, while the shell writes to the output. Then something
+/// comes.
 #[track_caller]
 fn wait_while_the_shell_writes(tool: Tool, n_before: u32) {
     bounded(move || {

@@ -13,6 +13,7 @@ mod dircopy;
 mod display;
 mod failing_calls;
 mod foreground;
+mod gnu_conventions;
 mod interference;
 mod packets;
 mod pv_display;

@@ -71,22 +71,26 @@ fn files_of<'a>(tool: &str, sources: &'a BTreeMap<PathBuf, String>) -> BTreeMap<
         if files.insert(path.as_path(), code.as_str()).is_some() {
             continue;
         }
-        for module in modules_named(code) {
-            // A folder of shared code brings the modules that are named, and a tool brings all of its.
-            to_visit.push(module.with_extension("rs"));
-            to_visit.push(module.join("mod.rs"));
+        to_visit.extend(
+            modules_named(code)
+                .iter()
+                .map(|module| module.with_extension("rs")),
+        );
+        // A folder of shared code brings the modules that are named, and a tool brings all of its.
+        let shared = Path::new("common");
+        if path.with_extension("") != shared && path.parent() != Some(shared) {
+            let folder = path.with_extension("");
+            let below = sources.keys().filter(|other| other.starts_with(&folder));
+            to_visit.extend(below.cloned());
         }
-        let folder = path.with_extension("");
-        let below = sources.keys().filter(|other| other.starts_with(&folder));
-        to_visit.extend(below.cloned());
     }
     files
 }
 
 /// The environment variables that a file reads, or sets for others.
 ///
-/// In a file that asks for the environment each string of capitals is one. The C library's locale and
-/// the directory for temporary files come from variables that the libraries know.
+/// In a file that asks for the environment each string of capitals is one. The C library's locale
+/// and the directory for temporary files come from variables that the libraries know.
 fn variables(code: &str) -> BTreeSet<String> {
     let mut variables = BTreeSet::new();
     if ["env::var", ".env("].iter().any(|call| code.contains(call)) {

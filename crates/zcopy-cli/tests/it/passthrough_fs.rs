@@ -1,7 +1,7 @@
 //! A FUSE file system that shows a directory, with faults that a test chooses.
 //!
-//! Another process serves it, which runs this program again, so that no test waits for itself. However the test ends,
-//! the server loses its last user and exits.
+//! Another process serves it, which runs this program again, so that no test waits for itself.
+//! However the test ends, the server loses its last user and exits.
 
 use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -89,7 +89,7 @@ impl Mounted {
         }
         let place = TempDir::new().unwrap();
         let server = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "--nocapture", "passthrough_fs::serve"])
+            .args(["--exact", "--nocapture", SERVER])
             .env(SERVES, serde_json::to_string(&faults).unwrap())
             .env(DIRECTORY, directory)
             .env(MOUNT_POINT, place.path())
@@ -140,12 +140,18 @@ const DIRECTORY: &str = "ZCOPY_TEST_FUSE_DIRECTORY";
 /// The environment variable with the mount point.
 const MOUNT_POINT: &str = "ZCOPY_TEST_FUSE_PLACE";
 
+/// The name of the test that is the server.
+const SERVER: &str = "passthrough_fs::not_a_test_but_the_server_of_those_that_mount_a_file_system";
+
 const MOUNTED: &str = "FUSE is ready";
 const NOT_MOUNTED: &str = "FUSE has failed";
 
-/// The server, not a test: it returns at once unless [`SERVES`] is set.
+/// The server, not a test: it asserts nothing, and returns at once unless [`SERVES`] is set.
+///
+/// The harness calls it because the server has to be a process of its own, whose threads and
+/// descriptors are not the test's, and the one program that is sure to be there is this one.
 #[test]
-fn serve() {
+fn not_a_test_but_the_server_of_those_that_mount_a_file_system() {
     let var = |name| std::env::var_os(name);
     let (Some(faults), Some(directory), Some(place)) =
         (var(SERVES), var(DIRECTORY), var(MOUNT_POINT))

@@ -4,10 +4,11 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Once;
 
-/// The pv that `ZCOPY_PV` names. Without it nothing is compared, which is said once; one that is named and is no pv 1.12
-/// fails the test.
+/// The pv that `ZCOPY_PV` names. Without it nothing is compared, which is said once; one that is
+/// named and is no pv 1.12 fails the test.
 ///
-/// This is no skip of what the machine cannot do: what is compared is also written down in the tests.
+/// This is no skip of what the machine cannot do: what is compared is also written down in the
+/// tests.
 pub(crate) fn pv() -> Option<PathBuf> {
     static SAID: Once = Once::new();
     let Some(path) = std::env::var_os("ZCOPY_PV") else {

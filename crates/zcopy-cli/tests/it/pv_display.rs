@@ -31,7 +31,8 @@ mod when;
 /// How long something may take that takes no time unless it never comes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A shell script that calls `pv`, on a terminal of its own and in a directory of its own, which holds
+/// A shell script that calls `pv`, on a terminal of its own and in a directory of its own, which
+/// holds
 ///
 /// - `f`, 2048 bytes of `x`; `g`, 3072; `empty`; `dir` with files of 1000 and of 3000 bytes; the `lines` 1 to 1000;
 /// - the pipes `in` and `out`.
@@ -88,7 +89,8 @@ impl Desk {
         }
     }
 
-    /// The pipe `in`, to be written to, once somebody reads it. The source ends when this is dropped.
+    /// The pipe `in`, to be written to, once somebody reads it. The source ends when this is
+    /// dropped.
     pub(crate) fn source(&self) -> File {
         self.writer("in")
     }
@@ -254,12 +256,16 @@ pub(crate) fn leaves(script: &str, patterns: &[&str]) {
     assert!(is_so, "{script}\nleaves {rows:#?}\nnot {patterns:#?}");
 }
 
-/// Sees that a script leaves the same as with pv 1.12, if there is one, but for times and rates, and says what.
+/// Sees that a script leaves the same as with pv 1.12, if there is one, but for times and rates,
+/// and says what.
 #[track_caller]
 pub(crate) fn as_pv(script: &str) -> Vec<String> {
-    let ours = left_by(script);
-    if let Some(pv) = crate::peer::pv() {
-        let theirs = Desk::of(&pv, 8, 72, script).left();
+    // Both at one time: what takes long is waiting.
+    let mut ours = Desk::with(script);
+    let theirs = crate::peer::pv().map(|pv| Desk::of(&pv, 8, 72, script));
+    let ours = ours.left();
+    if let Some(mut theirs) = theirs {
+        let theirs = theirs.left();
         let masked = |rows: &[String]| rows.iter().map(|row| masked(row)).collect::<Vec<_>>();
         assert_eq!(masked(&ours), masked(&theirs), "{script}");
     }

@@ -1,8 +1,6 @@
 //! What `zc-pv` moves, from where and to where, beside pv 1.12.
 
-use std::path::Path;
-
-use crate::script::{Outcome, run_tool};
+use crate::script::{Outcome, PV, run_tool};
 
 mod inputs;
 mod outputs;
@@ -31,27 +29,22 @@ mod pairs;
 
 /// Runs the script with `pv` standing for `zc-pv`.
 fn run(script: &str) -> Outcome {
-    run_tool(("pv", Path::new(env!("CARGO_BIN_EXE_zc-pv"))), script, &[])
+    PV.run(script)
 }
 
 /// What pv 1.12 makes of the script, if there is one.
 fn run_pv(script: &str) -> Option<Outcome> {
-    crate::peer::pv().map(|pv| run_tool(("pv", &pv), script, &[]))
+    crate::peer::pv().map(|pv| run_tool((PV.name, &pv), script, &[]))
 }
 
-/// The same, and sees that pv 1.12 does, says and leaves behind exactly the same.
+/// The same, and asserts that pv 1.12 does, says and leaves behind exactly the same.
 #[track_caller]
 fn as_pv(script: &str) -> Outcome {
-    let ours = run(script);
-    if let Some(theirs) = run_pv(script) {
-        ours.is_as(&theirs, script);
-    }
-    ours
+    PV.as_peers(script)
 }
 
 /// It ended with this status, said this, and this came out.
 #[track_caller]
 fn ends(outcome: &Outcome, status: i32, stderr: &str, stdout: impl AsRef<[u8]>) {
-    assert_eq!((outcome.stderr.as_str(), outcome.status), (stderr, status));
-    outcome.printed(stdout);
+    outcome.ended_with(status, stderr, stdout);
 }

@@ -1,9 +1,9 @@
 //! Lines that pv 1.12 printed, of which ours are to be the beginning that fits the terminal.
 //!
 //! `lines.txt` was recorded from pv under a clock and a source that were made up: a second after
-//! its start at 2027-01-15 08:00:00 UTC all bytes came at once. Of its columns, which tabs part, the
-//! first eight are what pv was asked for, the ninth is what it showed, with `\e` for an escape, and
-//! the last is a full stop, so that no editor takes blanks off:
+//! its start at 2027-01-15 08:00:00 UTC all bytes came at once. Of its columns, which tabs part,
+//! the first eight are what pv was asked for, the ninth is what it showed, with `\e` for an escape,
+//! and the last is a full stop, so that no editor takes blanks off:
 //!
 //! 1. `F` for a format, `d` for the letters of switches, `n` for numbers;
 //! 2. the width;
@@ -19,13 +19,13 @@ use std::time::Duration;
 use jiff::civil::date;
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
-use zcopy_cli::history::History;
-use zcopy_cli::number::Unit;
-use zcopy_cli::pv::bar::BarStyle;
-use zcopy_cli::pv::format::{Format, Layout, Piece, Shown};
-use zcopy_cli::pv::reading::{BufferUse, Reading};
-use zcopy_cli::pv::render::{Look, render};
-use zcopy_cli::pv::text;
+use zcopy_cli::common::progress::throughput::Throughput;
+use zcopy_cli::common::progress::units::Unit;
+use zcopy_cli::common::terminal::ansi;
+use zcopy_cli::pv::display::bar::BarStyle;
+use zcopy_cli::pv::display::format::{Format, Layout, Segment, Switches};
+use zcopy_cli::pv::display::reading::{BufferUse, Reading};
+use zcopy_cli::pv::display::render::{RenderOptions, render};
 
 #[test]
 fn lines_are_those_that_pv_printed() {
@@ -49,7 +49,7 @@ fn lines_are_those_that_pv_printed() {
             panic!("{row:?} has {} columns", fields.len());
         };
         let width = width.parse().unwrap();
-        let look = Look {
+        let options = RenderOptions {
             width,
             unit: if flags.contains('8') {
                 Unit::Bits
@@ -66,18 +66,18 @@ fn lines_are_those_that_pv_printed() {
         let format = match kind {
             "F" => Format::parse(format),
             "n" => Format::parse(format).in_numbers(),
-            _ => Format::of(&switches(format, name != "-")),
+            _ => Format::from_switches(&switches(format, name != "-")),
         };
         let (moved, total) = (moved.parse().unwrap(), total.parse().ok());
         let reading = a_second_after(moved, total, flags.contains('o'));
         let mut ours = String::new();
-        render(&format, &reading, &look, &mut ours);
+        render(&format, &reading, &options, &mut ours);
         let shown = shown.replace("\\e", "\x1b");
         let theirs = if kind == "n" {
             // pv covers what is left of a longer line before, even where there is no terminal.
             shown.trim_end().to_owned()
         } else {
-            text::cut(&shown, width)
+            ansi::cut(&shown, width)
         };
         assert_eq!(ours, theirs, "{row}");
         n_lines += 1;
@@ -87,28 +87,28 @@ fn lines_are_those_that_pv_printed() {
 
 /// What is read when all bytes have come at once, or half a second later, when it is over.
 fn a_second_after(moved: u64, total: Option<u64>, is_over: bool) -> Reading {
-    let mut history = History::over(Duration::from_secs(30));
-    history.sample(Duration::from_secs(1), moved);
+    let mut throughput = Throughput::over(Duration::from_secs(30));
+    throughput.sample(Duration::from_secs(1), moved);
     if is_over {
-        history.finish(Duration::from_millis(1500), moved);
+        throughput.finish(Duration::from_millis(1500), moved);
     }
     let now = date(2027, 1, 15).at(8, 0, 1, 0);
     Reading {
-        elapsed: history.elapsed(),
+        elapsed: throughput.elapsed(),
         moved,
-        rate: history.rate(),
-        average: history.average(),
-        fastest: history.fastest(),
-        remaining: history.remaining(total),
-        beat: history.beat(),
+        rate: throughput.rate(),
+        average: throughput.average(),
+        fastest: throughput.fastest(),
+        remaining: throughput.remaining(total),
+        tick: throughput.tick(),
         is_over,
         ..Reading::before(now.to_zoned(TimeZone::UTC).unwrap(), total)
     }
 }
 
-fn switches(letters: &str, name: bool) -> Shown {
+fn switches(letters: &str, name: bool) -> Switches {
     let has = |letter: char| letters.contains(letter);
-    Shown {
+    Switches {
         progress: has('p'),
         timer: has('t'),
         eta: has('e'),
@@ -185,7 +185,7 @@ prop_compose! {
         rates in (any_rate(), any_rate(), any_rate()),
         remaining in proptest::option::of(any::<u64>()),
         data in (any::<Vec<u8>>(), any_text()),
-        beat in any::<u64>(),
+        tick in any::<u64>(),
         ratio in proptest::option::of(any_rate()),
         is_over in any::<bool>(),
         percent in any::<u8>(),
@@ -201,7 +201,7 @@ prop_compose! {
             buffer: BufferUse::Percent(percent),
             tail: data.0,
             line: data.1.into_bytes(),
-            beat,
+            tick,
             ratio,
             is_over,
             ..Reading::before(now, total)
@@ -210,14 +210,14 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_look()(
+    fn any_options()(
         width in 0..300_usize,
         unit in proptest::sample::select(vec![Unit::Bytes, Unit::Bits, Unit::Lines]),
         style in proptest::sample::select(BarStyle::WORDS.to_vec()),
         bools in any::<(bool, bool, bool, bool)>(),
         name in proptest::option::of(any_text()),
-    ) -> Look {
-        Look {
+    ) -> RenderOptions {
+        RenderOptions {
             width,
             unit,
             si: bools.0,
@@ -236,23 +236,23 @@ proptest! {
         text in any_text(),
         layout in proptest::sample::select(vec![Layout::Written, Layout::Joined]),
         reading in any_reading(),
-        look in any_look(),
+        options in any_options(),
     ) {
         let format = Format { layout, ..Format::parse(&text) };
         let mut line = String::new();
-        render(&format, &reading, &look, &mut line);
-        prop_assert!(columns(&line) <= look.width, "{line:?}");
+        render(&format, &reading, &options, &mut line);
+        prop_assert!(columns(&line) <= options.width, "{line:?}");
         // Nothing but colours and the tab's commands is obeyed by the terminal.
         prop_assert!(!line.contains(['\n', '\r', '\t', '\u{85}', '\u{2028}']), "{line:?}");
     }
 
     #[test]
-    fn numbers_are_printed_whatever_they_are(text in any_text(), reading in any_reading(), look in any_look()) {
+    fn numbers_are_printed_whatever_they_are(text in any_text(), reading in any_reading(), options in any_options()) {
         let format = Format::parse(&text).in_numbers();
         let mut line = String::new();
-        render(&format, &reading, &look, &mut line);
-        let literal: usize = format.pieces.iter().map(|piece| match piece {
-            Piece::Literal(text) => text.len(),
+        render(&format, &reading, &options, &mut line);
+        let literal: usize = format.segments.iter().map(|segment| match segment {
+            Segment::Literal(text) => text.len(),
             _ => 0,
         }).sum();
         prop_assert!(line.len() >= literal);
@@ -264,23 +264,24 @@ proptest! {
         samples in proptest::collection::vec((any::<u64>(), any::<u64>(), 0..8_u8), 0..40),
         total in proptest::option::of(any::<u64>()),
     ) {
-        let mut history = History::over(Duration::from_secs(window));
+        let mut throughput = Throughput::over(Duration::from_secs(window));
         for (at, moved, what) in samples {
             match what {
-                0 => history.reset(Duration::from_nanos(at), moved),
-                1 => history.finish(Duration::from_nanos(at), moved),
-                _ => history.sample(Duration::from_nanos(at), moved),
+                0 => throughput.reset(Duration::from_nanos(at), moved),
+                1 => throughput.finish(Duration::from_nanos(at), moved),
+                _ => throughput.sample(Duration::from_nanos(at), moved),
             }
-            prop_assert!(history.rate().is_finite() && history.rate() >= 0.0);
-            prop_assert!(history.average().is_finite() && history.average() >= 0.0);
-            prop_assert!(history.fastest() >= 0.0);
-            let _ = history.remaining(total);
-            prop_assert!(!history.statistics().to_string().contains("NaN"));
+            prop_assert!(throughput.rate().is_finite() && throughput.rate() >= 0.0);
+            prop_assert!(throughput.average().is_finite() && throughput.average() >= 0.0);
+            prop_assert!(throughput.fastest() >= 0.0);
+            let _ = throughput.remaining(total);
+            prop_assert!(!throughput.statistics().to_string().contains("NaN"));
         }
     }
 }
 
-/// The columns of a line, counted otherwise than by what cuts it: without its sequences, as a whole.
+/// The columns of a line, counted otherwise than by what cuts it: without its sequences, as a
+/// whole.
 fn columns(line: &str) -> usize {
     let mut plain = String::new();
     let mut chars = line.chars();

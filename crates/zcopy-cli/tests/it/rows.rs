@@ -1,18 +1,19 @@
-//! Several displays on one terminal. Each opens the file that tells of the others by itself, as a process would.
+//! Several displays on one terminal. Each opens the file that tells of the others by itself, as a
+//! process would.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use zcopy_cli::look::Look;
-use zcopy_cli::pv::rows::{Rows, Turn};
-use zcopy_cli::pv::screen::{Screen, Setup};
-use zcopy_cli::tty::Tty;
+use zcopy_cli::common::terminal::capabilities::Capabilities;
+use zcopy_cli::common::terminal::tty::Tty;
+use zcopy_cli::pv::display::screen::{Screen, Setup};
+use zcopy_cli::pv::display::shared_rows::{Rows, Slot};
 
 use crate::screen::{CONTROL_Q, Terminal};
 
-const ABLE: Look = Look {
+const ABLE: Capabilities = Capabilities {
     utf8: true,
     colour: true,
     sequences: true,
@@ -139,16 +140,16 @@ fn a_display_that_vanished_leaves_nothing_that_disturbs_the_next() {
     let (terminal, program) = terminal_after("$\n", 8);
     let mut tty = Tty::on(program.as_fd()).unwrap();
     let size = tty.size().unwrap();
-    let patience = Duration::from_secs(60);
+    let timeout = Duration::from_secs(60);
     let row = |row| {
-        Some(Turn::Row {
+        Some(Slot::Row {
             ours: Some(row),
             first: row,
             lowest: row,
         })
     };
     let mut first = Rows::join_in(directory.path(), &tty).unwrap();
-    assert_eq!(first.turn(&mut tty, size, patience), row(1));
+    assert_eq!(first.acquire(&mut tty, size, timeout), row(1));
     // What the kernel does at a process's end, and no more.
     let name = std::fs::read_dir(directory.path()).unwrap().next().unwrap();
     let path = name.unwrap().path();
@@ -159,7 +160,7 @@ fn a_display_that_vanished_leaves_nothing_that_disturbs_the_next() {
     rustix::io::write(&program, b"$\n$\n").unwrap();
     terminal.wait_for(|seen| seen.cursor() == (3, 0));
     let mut next = Rows::join_in(directory.path(), &tty).unwrap();
-    assert_eq!(next.turn(&mut tty, size, patience), row(3));
+    assert_eq!(next.acquire(&mut tty, size, timeout), row(3));
 }
 
 #[test]
@@ -237,23 +238,23 @@ fn messages_stand_below_all_rows_and_scroll_them_up() {
     let (mut first, mut second) = (display(&program), display(&program));
     first.draw("first 1");
     second.draw("second 1");
-    first.say("no such file");
+    first.write_message("no such file");
     second.draw("second 2");
     first.draw("first 2");
     terminal.wait_for(|seen| seen.rows() == ["2", "first 2", "second 2", "no such file"]);
-    second.say("no such directory");
+    second.write_message("no such directory");
     first.draw("first 3");
     terminal.wait_for(|seen| {
         seen.rows() == ["first 3", "second 2", "no such file", "no such directory"]
     });
     // There is no room for a third: the rows begin again below it.
-    first.say("no such device");
+    first.write_message("no such device");
     second.draw("second 4");
     first.draw("first 4");
     terminal.wait_for(|seen| {
         seen.rows() == ["no such directory", "no such device", "first 4", "second 4"]
     });
-    first.say("the end");
+    first.write_message("the end");
     first.finish();
     second.finish();
     terminal.wait_for(|seen| seen.rows() == ["first 4", "second 4", "the end", ""]);
@@ -265,7 +266,7 @@ fn a_display_that_comes_after_a_message_gets_a_row_above_it() {
     let (terminal, program) = terminal_after("$\n", 6);
     let mut first = display(&program);
     first.draw("first 1");
-    first.say("no such file");
+    first.write_message("no such file");
     let mut second = display(&program);
     second.draw("second 1");
     first.draw("first 2");
@@ -280,7 +281,7 @@ fn rows_and_messages_survive_a_terminal_that_becomes_narrower_and_wider() {
         for (n, display) in displays.iter_mut().enumerate() {
             display.draw(&format!("{n}{:=<19}", ""));
         }
-        displays[0].say("a: no such file");
+        displays[0].write_message("a: no such file");
         // Nobody draws its row again.
         displays[1].finish();
         for columns in [12, 20, 8, 15] {

@@ -165,7 +165,8 @@ impl Terminal {
         (terminal, program)
     }
 
-    /// Starts a program on a new terminal, in its foreground: standard input, output and error are there.
+    /// Starts a program on a new terminal, in its foreground: standard input, output and error are
+    /// there.
     ///
     /// The program takes part in a session of its own, as a login shell does.
     pub(crate) fn spawn(command: &Command, rows: u16, columns: u16) -> Self {
@@ -257,7 +258,8 @@ impl Terminal {
         rustix::termios::tcsetwinsize(&self.user, size(rows, columns)).unwrap();
     }
 
-    /// Changes the window's size, and breaks lines that were too long for a row or joins them again, as many terminals do.
+    /// Changes the window's size, and breaks lines that were too long for a row or joins them
+    /// again, as many terminals do.
     pub(crate) fn resize_and_reflow(&self, rows: u16, columns: u16) {
         reflow::reflow(&mut self.seen().parser, rows, columns);
         rustix::termios::tcsetwinsize(&self.user, size(rows, columns)).unwrap();
@@ -331,7 +333,8 @@ fn show(user: &File, (seen, changed): &(Mutex<Seen>, Condvar)) {
         drop(changed.wait_while(seen.lock().unwrap(), |seen| !seen.reads));
         let n = (&*user).read(&mut bytes).unwrap_or(0);
         let mut seen = seen.lock().unwrap();
-        // Byte by byte, so that an answer is true of the place in the stream where the question stands.
+        // Byte by byte, so that an answer is true of the place in the stream where the question
+        // stands.
         for byte in &bytes[..n] {
             let asked = seen.questions();
             seen.parser.process(&[*byte]);

@@ -4,22 +4,22 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use zcopy_cli::look::Look;
-use zcopy_cli::pv::screen::{Screen, Setup, Several};
+use zcopy_cli::common::terminal::capabilities::Capabilities;
+use zcopy_cli::pv::display::screen::{MultiLineScreen, Screen, Setup};
 
 use crate::screen::Terminal;
 
-const ABLE: Look = Look {
+const ABLE: Capabilities = Capabilities {
     utf8: true,
     colour: true,
     sequences: true,
 };
 
 /// Several lines on a new terminal.
-fn several(rows: u16, columns: u16) -> (Terminal, OwnedFd, Several) {
+fn several(rows: u16, columns: u16) -> (Terminal, OwnedFd, MultiLineScreen) {
     let (terminal, program) = Terminal::new(rows, columns);
     let screen = Screen::on(program.as_fd(), Setup::default(), ABLE).unwrap();
-    (terminal, program, Several::on(screen))
+    (terminal, program, MultiLineScreen::on(screen))
 }
 
 fn lines(lines: &[&str]) -> Vec<String> {
@@ -59,7 +59,7 @@ fn lines_are_drawn_over_those_before_however_many_there_are() {
 fn a_message_stands_above_all_lines() {
     let (terminal, _program, mut several) = several(6, 20);
     several.draw(&lines(&["one", "two"]));
-    several.say("a message");
+    several.write_message("a message");
     several.draw(&lines(&["one", "two"]));
     terminal.wait_for(|seen| seen.rows() == ["a message", "one", "two", "", "", ""]);
 }
@@ -67,8 +67,8 @@ fn a_message_stands_above_all_lines() {
 #[test]
 fn lines_at_the_lower_edge_scroll_once() {
     let (terminal, _program, mut several) = several(3, 20);
-    several.say("message");
-    several.say("message");
+    several.write_message("message");
+    several.write_message("message");
     for n in 0..3 {
         several.draw(&lines(&[&format!("one {n}"), &format!("two {n}")]));
     }
@@ -82,7 +82,7 @@ fn without_a_terminal_several_lines_stand_below_each_other() {
         force: true,
         ..Setup::default()
     };
-    let mut several = Several::on(Screen::on(file.as_fd(), setup, ABLE).unwrap());
+    let mut several = MultiLineScreen::on(Screen::on(file.as_fd(), setup, ABLE).unwrap());
     several.draw(&lines(&["one", "two"]));
     several.draw(&lines(&["one"]));
     let mut shown = String::new();

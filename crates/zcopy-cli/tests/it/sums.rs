@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
-use zcopy_cli::digest::{Algorithm, Digest, Stream};
+use zcopy_cli::common::digest::{Algorithm, Digest, Stream};
 use zcopy_cli::dircopy::manifest::check::{Options, Outcome, check_into};
 use zcopy_cli::dircopy::manifest::line;
 

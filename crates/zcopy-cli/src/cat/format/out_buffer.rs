@@ -10,12 +10,12 @@ use super::block_masks::{BLOCK, BlockMasks, WINDOW};
 use super::caret::{CaretTable, MAX_CARET_LEN, caret, table};
 use super::line_number::LineNumber;
 
-/// The space that a block needs: a number and `$` for each of 64 newlines, and the excess of the last
-/// write.
+/// The space that a block needs: a number and `$` for each of 64 newlines, and the excess of the
+/// last write.
 pub(super) const MAX_BLOCK_OUTPUT: usize = BLOCK * (LineNumber::WIDEST + 2) + MAX_CARET_LEN * BLOCK;
 
-/// A block with more than this many bytes to show is translated byte by byte. That is faster than as
-/// many copies.
+/// A block with more than this many bytes to show is translated byte by byte. That is faster than
+/// as many copies.
 const MAX_SPARSE: u32 = 10;
 
 /// The formatted bytes.

@@ -57,8 +57,8 @@ const TIME: &str = r"(?x-u)
     # Apache's access log.
     | \[ \d{2}/[A-Z][a-z]{2}/\d{4}:\d{2}:\d{2}:\d{2}\ [+-]\d{4} \]";
 
-/// A time at the beginning of a line. `{}` stands for [`TIME`]. An anchored expression needs no second
-/// pass to find the start of the match.
+/// A time at the beginning of a line. `{}` stands for [`TIME`]. An anchored expression needs no
+/// second pass to find the start of the match.
 const TIME_FIRST: &str = r"(?x-u) ^ (?: {}
     # syslog.
     | [A-Z][a-z]{2}\ [\ \d]\d\ \d{2}:\d{2}:\d{2} (?:\.\d+)?
@@ -69,8 +69,8 @@ const TIME_FIRST: &str = r"(?x-u) ^ (?: {}
     # The kernel's seconds since it began.
     | \[\ *\d+\.\d{6}\] )";
 
-/// A priority at the beginning of a line: of syslog and of services of systemd, of `dmesg --decode`,
-/// and of `/dev/kmsg`.
+/// A priority at the beginning of a line: of syslog and of services of systemd, of `dmesg
+/// --decode`, and of `/dev/kmsg`.
 const PRIORITY: &str = r"(?x-u) ^ (?:
     <\d{1,3}>
     | (?:kern|user|mail|daemon|auth|syslog|lpr|news|uucp|cron|authpriv|ftp|local\d) \ *:
@@ -115,10 +115,10 @@ enum Level {
 /// the first level bold and red (error), yellow (warning) or blue (debugging).
 ///
 /// A word in capitals is a level anywhere (`ERROR`, `WRN`, `FAIL`). Another one is a level only in
-/// certain forms: `level=error`, `"level":"error"`, `[error]`, `[core:error]`, `main.c:3:5: error:`,
-/// and klog's letter before the time. A panic, a `BUG:` of the kernel and a `Traceback` are errors. A
-/// priority at the beginning of the line is its level: `<3>` (syslog, systemd, `dmesg --raw`),
-/// `kern  :err   :` (`dmesg --decode`), `3,1204,5140900,-;` (`/dev/kmsg`).
+/// certain forms: `level=error`, `"level":"error"`, `[error]`, `[core:error]`, `main.c:3:5:
+/// error:`, and klog's letter before the time. A panic, a `BUG:` of the kernel and a `Traceback`
+/// are errors. A priority at the beginning of the line is its level: `<3>` (syslog, systemd, `dmesg
+/// --raw`), `kern  :err   :` (`dmesg --decode`), `3,1204,5140900,-;` (`/dev/kmsg`).
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     priority: Regex,
@@ -226,8 +226,8 @@ fn header(content: &[u8]) -> &[u8] {
     &header[..end.map_or(0, |at| at + 1)]
 }
 
-/// Returns the last word of a match that is a level, with its range: the match may contain `level` and
-/// a module's name in front of it, and a code behind it.
+/// Returns the last word of a match that is a level, with its range: the match may contain `level`
+/// and a module's name in front of it, and a code behind it.
 fn word(found: &[u8]) -> Option<(Range<usize>, Level)> {
     let mut end = found.len();
     loop {

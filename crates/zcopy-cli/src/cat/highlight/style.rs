@@ -2,23 +2,11 @@
 
 use std::str::FromStr;
 
-use crate::quote;
+use crate::common::cli::quote;
+use crate::common::terminal::sgr;
 
-/// The colours, in the order of their SGR codes.
-const COLOURS: [&str; 8] = [
-    "black", "red", "green", "yellow", "blue", "magenta", "cyan", "white",
-];
-
-/// The attributes, with their SGR codes.
-const ATTRIBUTES: [(&str, u8); 7] = [
-    ("bold", 1),
-    ("dim", 2),
-    ("italic", 3),
-    ("underline", 4),
-    ("blink", 5),
-    ("reverse", 7),
-    ("strike", 9),
-];
+/// The code of the one attribute that [`sgr::ATTRIBUTES`] leaves out.
+const STRIKE: u8 = 9;
 
 /// The sequence that ends every style.
 const RESET: &[u8] = b"\x1b[0m";
@@ -83,14 +71,18 @@ impl FromStr for Style {
             return Err(StyleError::Empty);
         }
         Ok(Self {
-            begin: format!("\x1b[{}m", codes.join(";")),
+            begin: sgr::sequence(&codes.join(";")),
         })
     }
 }
 
 /// Returns the SGR codes of a word.
 fn codes(word: &str) -> Option<String> {
-    if let Some((_, code)) = ATTRIBUTES.iter().find(|(name, _)| *name == word) {
+    let attribute = match word {
+        "strike" => Some(STRIKE),
+        word => sgr::attribute(word),
+    };
+    if let Some(code) = attribute {
         return Some(code.to_string());
     }
     // The code of a background colour is that of the text colour plus 10.
@@ -111,8 +103,7 @@ fn codes(word: &str) -> Option<String> {
         (_, Some(name)) => (name, 90),
         (name, None) => (name, 30),
     };
-    let index = COLOURS.iter().position(|known| *known == name)?;
-    Some((base + offset + index).to_string())
+    Some((base + offset + sgr::colour_index(name)?).to_string())
 }
 
 /// Parses `rrggbb` into red, green and blue.
@@ -126,10 +117,10 @@ fn channels(hex: &str) -> Option<(u8, u8, u8)> {
 
 /// Lists the words of styles.
 fn known_words() -> String {
-    let attributes: Vec<_> = ATTRIBUTES.iter().map(|(name, _)| *name).collect();
+    let attributes: Vec<_> = sgr::ATTRIBUTES.iter().map(|(name, _)| *name).collect();
     format!(
-        "{}, gray, bright-COLOR, 0 to 255, #rrggbb, on-COLOR, {}",
-        COLOURS.join(", "),
+        "{}, gray, bright-COLOR, 0 to 255, #rrggbb, on-COLOR, {}, strike",
+        sgr::COLOURS.join(", "),
         attributes.join(", ")
     )
 }

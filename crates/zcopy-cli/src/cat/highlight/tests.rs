@@ -4,6 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::common::cli::quote;
 
 /// Appends the bytes unchanged.
 pub(super) fn unformatted(bytes: &[u8], out: &mut Vec<u8>) -> usize {

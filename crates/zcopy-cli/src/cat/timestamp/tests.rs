@@ -1,4 +1,5 @@
 use super::*;
+use crate::common::cli::quote;
 
 /// A clock that returns these times in turn.
 fn scripted(times: &[&str]) -> impl FnMut() -> ClockReading {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use super::Args;
-use crate::quote::argument;
+use crate::common::cli::quote::argument;
 
 /// The paths of `--accept`, relative to `destination`. An absolute path may begin with the path of
 /// the destination.

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 
-use crate::choice::Choice;
-use crate::digest::Backend;
+use crate::common::cli::keyword::Keyword;
+use crate::common::cli::value::{self, ValueParser};
+use crate::common::digest::Backend;
+use crate::common::progress::units::parse_size;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::policy::Policy;
-use crate::number::parse_size;
-use crate::value::{self, ValueParser};
 
-impl Choice for Policy {
+impl Keyword for Policy {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("default", Policy::Default),
         ("never", Policy::Never),
@@ -29,7 +29,7 @@ pub(crate) enum Lanes {
     Never,
 }
 
-impl Choice for Lanes {
+impl Keyword for Lanes {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("auto", Self::Auto),
         ("always", Self::Always),
@@ -48,7 +48,7 @@ impl Lanes {
     }
 }
 
-impl Choice for ChecksumAlgorithm {
+impl Keyword for ChecksumAlgorithm {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("sha256", Self::Sha256),
         ("blake3", Self::Blake3),

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 
 use super::Copier;
 use super::file::PendingCopy;
-use crate::digest::Digest;
+use crate::common::digest::Digest;
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::record::Announced;

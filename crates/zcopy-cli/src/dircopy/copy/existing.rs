@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::file::{PendingCopy, Started, Target, Version};
 use super::{Copier, CopyResult, MANIFEST_IN_THE_WAY, Proof};
-use crate::digest::Digest;
+use crate::common::digest::Digest;
 use crate::dircopy::damage_map::{DamageMap, EmptyFile, mapped_name};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::hash::reader::FoundDigest;

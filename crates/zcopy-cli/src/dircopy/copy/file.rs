@@ -9,7 +9,7 @@ use rustix::fs::{Advice, Mode, Stat};
 use zcopy::{Ended, Reflink, Report, Side, SkipErrors, Sparse, Transfer};
 
 use super::{Copier, CopyResult};
-use crate::digest::Digest;
+use crate::common::digest::Digest;
 use crate::dircopy::counts::Count;
 use crate::dircopy::damage_map::{BadRange, DamageMap};
 use crate::dircopy::hash::pool::Contents;

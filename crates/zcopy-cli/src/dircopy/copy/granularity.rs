@@ -32,10 +32,10 @@ pub(crate) struct Granularities {
 impl Granularities {
     /// Returns `time` as the file system of an entry's copy keeps it.
     pub(crate) fn rounding(&self, entry: &Entry, time: Time) -> Rounding {
-        let new_file = entry.destination_directory().as_fd();
+        let directory = entry.destination_directory().as_fd();
         if time.is_beyond_32_bits() {
             // The last time differs between file systems, so that each time is tried.
-            return probe_file(new_file, time)
+            return probe_file(directory, time)
                 .map_or(Rounding::Unknown, |(rounded, _)| Rounding::To(rounded));
         }
         let device = entry.directory().destination_device();
@@ -43,7 +43,7 @@ impl Granularities {
         let granularity = known.unwrap_or_else(|| {
             // Two threads may probe one device. A lock would make threads wait for other file
             // systems.
-            let found = probe(new_file);
+            let found = probe(directory);
             self.lock().insert(device, found);
             found
         });

@@ -165,8 +165,8 @@ impl<'a> Copier<'a> {
         }
         let path = path.into_os_string().into_vec();
         if let Some(copy) = copy.filter(|copy| copy.needs_journal) {
-            let journal_queue = journal_entry(copy.line).map(|entry| (path.clone(), entry));
-            self.journal_queue.extend(journal_queue);
+            let journal_entry = journal_entry(copy.line).map(|entry| (path.clone(), entry));
+            self.journal_queue.extend(journal_entry);
         }
         match role {
             Role::First { file, n_more } => EntryResult::First {

@@ -7,7 +7,9 @@ use rustix::fs::{Advice, Stat};
 
 use super::file::{AtomicFile, Method, PendingCopy, Target};
 use super::{Copier, CopyResult, Proof};
-use crate::digest::Digest;
+use crate::common::cli::message;
+use crate::common::digest::Digest;
+use crate::common::sys;
 use crate::dircopy::hash::reader::{Changes, changes};
 use crate::dircopy::manifest::write::update::Line;
 use crate::dircopy::policy::{Decision, Policy, decide};
@@ -19,7 +21,6 @@ use crate::dircopy::stat::{Identity, identity};
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::atomic_file::{Durability, Replace};
 use crate::dircopy::write::metadata::{self, Named, Permissions, Replaces};
-use crate::{exit, sys};
 
 impl Copier<'_> {
     /// Gives a copy its name, once it is prepared.
@@ -79,7 +80,7 @@ impl Copier<'_> {
                     .ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));
             }
             Err(error) if durability == Durability::Synced && has_name(entry, pending) => {
-                let error = io::Error::new(error.kind(), exit::worded(&error));
+                let error = io::Error::new(error.kind(), message::worded(&error));
                 let failed = "cannot give its copy the name for certain";
                 return Ok(self.report_uncertain(entry, error, failed));
             }

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{anyhow, bail};
 
+use crate::common::cli::message;
 use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::journal::{AddError, EarlierFailure, Journal};
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::reporter::Reporter;
 use crate::dircopy::write::atomic_file::{Durability, Replace};
-use crate::exit;
 
 /// The journal of a run. If it cannot be written, this is reported once, and no further file that
 /// would be recorded gets its name. If it cannot be synced, no recorded file is replaced.
@@ -149,7 +149,7 @@ impl<'a> RunJournal<'a> {
             None => false,
         };
         if !is_consequence && !self.is_reported.swap(true, Ordering::Relaxed) {
-            let error = anyhow!("cannot write the journal: {}", exit::worded(error));
+            let error = anyhow!("cannot write the journal: {}", message::worded(error));
             self.reporter.report_error("".as_ref(), &error);
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use jiff::{Timestamp, Unit};
 
 use super::{BadRange, DamageMap};
-use crate::quote::quoted;
+use crate::common::cli::quote::quoted;
 
 /// The first bytes of every map, including those that ddrescue writes.
 const MAGIC: &[u8] = b"# Mapfile. Created by ";

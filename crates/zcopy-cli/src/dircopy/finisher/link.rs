@@ -211,7 +211,7 @@ impl Finisher<'_> {
             return Ok(true);
         }
         let has_unique_numbers = match self.unique_numbers.entry(identity(entry.stat()).0) {
-            hash_map::Entry::Occupied(prior) => *prior.get(),
+            hash_map::Entry::Occupied(known) => *known.get(),
             hash_map::Entry::Vacant(unknown) => {
                 let (file, _) = entry.open().context("cannot open")?;
                 *unknown.insert(file_system::has_unique_inode_numbers(file))

@@ -9,11 +9,11 @@ use crate::dircopy::walk::spelling::key;
 /// takes 16 bytes.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    paths: Vec<Path>,
+    paths: Vec<PathHashes>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Path {
+struct PathHashes {
     /// The hash of the folded path.
     key: u64,
     /// The hash of the path itself.
@@ -52,7 +52,7 @@ impl Index {
     }
 
     fn add(&mut self, path: &[u8]) {
-        self.paths.push(Path::of(path));
+        self.paths.push(PathHashes::of(path));
     }
 
     fn finish(&mut self) {
@@ -63,12 +63,12 @@ impl Index {
 
     /// Whether this path is recorded.
     pub(super) fn has(&self, path: &[u8]) -> bool {
-        self.paths.binary_search(&Path::of(path)).is_ok()
+        self.paths.binary_search(&PathHashes::of(path)).is_ok()
     }
 
     /// Whether another path is recorded that folds to the same.
     pub(super) fn has_other(&self, path: &[u8]) -> bool {
-        let Path { key, exact } = Path::of(path);
+        let PathHashes { key, exact } = PathHashes::of(path);
         let begin = self.paths.partition_point(|path| path.key < key);
         let alike = self.paths[begin..]
             .iter()
@@ -77,7 +77,7 @@ impl Index {
     }
 }
 
-impl Path {
+impl PathHashes {
     fn of(path: &[u8]) -> Self {
         Self {
             key: key::hash(path),

@@ -18,12 +18,12 @@ pub(super) struct RecordedPaths {
     /// The records after the kept part. `None` at their end.
     records: Option<Records>,
     /// Sorted.
-    kept: Vec<Path>,
+    kept: Vec<KeptPath>,
     max_kept_bytes: usize,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Path {
+struct KeptPath {
     /// The hash of the folded path.
     key: u64,
     path: Box<[u8]>,
@@ -87,11 +87,11 @@ impl RecordedPaths {
             let slashes = memchr::memchr_iter(b'/', &path);
             let is_new = |slash: &usize| last.get(..=*slash) != Some(&path[..=*slash]);
             for end in slashes.filter(is_new).chain([path.len()]) {
-                self.kept.push(Path {
+                self.kept.push(KeptPath {
                     key: key::hash(&path[..end]),
                     path: path[..end].into(),
                 });
-                n_bytes += size_of::<Path>() + end;
+                n_bytes += size_of::<KeptPath>() + end;
             }
             last = path;
         }

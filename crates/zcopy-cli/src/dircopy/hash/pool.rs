@@ -16,7 +16,7 @@ use std::thread::{self, Scope};
 
 use streams::Streams;
 
-use crate::digest::{Algorithm, Backend, Digest, Stream, digest_each};
+use crate::common::digest::{Algorithm, Backend, Digest, Stream, digest_each};
 
 mod streams;
 

@@ -11,7 +11,8 @@ use zcopy::{Ended, Report, Side, Sparse, Transfer};
 
 use super::FileDigest;
 use super::pool::{Client, Contents};
-use crate::digest::{Algorithm, Digest, Stream};
+use crate::common::cli::message;
+use crate::common::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::counts::Count;
 use crate::dircopy::interrupt::{Interrupt, Interrupted};
 use crate::dircopy::mtime::Time;
@@ -19,13 +20,16 @@ use crate::dircopy::stat::identity;
 use crate::dircopy::stat::{open_regular, size};
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::metadata::Named;
-use crate::exit;
 
 /// The size of a read past the page cache, where the kernel does not read ahead: 1 MiB.
 pub(crate) const READ_SIZE: usize = 1 << 20;
 
 /// How often a file is read whose [attributes](Changes::Attributes) changed meanwhile.
 const MAX_READS: usize = 2;
+
+/// The least that is read of a file at first: files in `/proc` and `/sys` are to be read whole by one
+/// call.
+const MIN_READ_LIMIT: u64 = 1 << 20;
 
 /// The digest of a file that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,8 +270,8 @@ impl Reader<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changes {
     None,
-    /// Only the time of change: another attribute, or the number of names, has changed. Over FUSE, the
-    /// kernel may have guessed the earlier time before the driver reported it.
+    /// Only the time of change: another attribute, or the number of names, has changed. Over FUSE,
+    /// the kernel may have guessed the earlier time before the driver reported it.
     Attributes,
     /// The size, the modification time, or the file itself.
     Contents,
@@ -298,6 +302,30 @@ pub(crate) fn read_limit(size: u64) -> u64 {
     }
 }
 
+/// Reads a file to its end by transfers that `run` makes from the file's cursor, each with the limit
+/// that it is given. Returns the report of the last one.
+///
+/// A file that grows meanwhile is not read to its end, which it may not have: one byte more than its
+/// size gives it another digest. A file of more bytes than its size (in `/proc`, or of a FUSE driver)
+/// is read whole.
+///
+/// # Errors
+///
+/// The error of the transfer.
+pub(crate) fn read_whole(
+    file: &File,
+    mut run: impl FnMut(Option<u64>) -> Result<Report, zcopy::Error>,
+) -> Result<Report, zcopy::Error> {
+    let size = || file.metadata().map_or(0, |metadata| metadata.len());
+    let size_before = size();
+    let limit = size_before.saturating_add(1).max(MIN_READ_LIMIT);
+    let report = run(Some(limit))?;
+    if report.ended() == Ended::Limit && size() == size_before {
+        return run(None);
+    }
+    Ok(report)
+}
+
 /// Stops a transfer after a signal.
 pub(crate) fn stop_if_interrupted(interrupt: &Interrupt) -> ControlFlow<()> {
     if interrupt.is_requested() {
@@ -309,12 +337,12 @@ pub(crate) fn stop_if_interrupted(interrupt: &Interrupt) -> ControlFlow<()> {
 
 /// The kernel's error of a transfer that failed. The error of a read names the offset.
 pub(crate) fn read_error(error: &zcopy::Error) -> io::Error {
-    let cause = exit::cause(error);
+    let cause = message::cause(error);
     if error.side() != Side::Source || error.call().is_none() {
         return cause;
     }
     let offset = error.bytes();
-    let cause_words = exit::worded(&cause);
+    let cause_words = message::worded(&cause);
     io::Error::new(cause.kind(), format!("{cause_words} at offset {offset}"))
 }
 
@@ -326,4 +354,42 @@ pub(crate) fn is_interrupted(error: &anyhow::Error) -> bool {
 /// The error of a file whose hashing thread has exited.
 pub(crate) fn no_digest() -> anyhow::Error {
     anyhow!("cannot hash: the hashing thread has exited")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use zcopy::Transfer;
+
+    use super::{MIN_READ_LIMIT, read_whole};
+
+    #[test]
+    fn a_file_that_grows_is_read_to_a_byte_beyond_its_size() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(MIN_READ_LIMIT + 5).unwrap();
+        let null = File::create("/dev/null").unwrap();
+        let reader = file.try_clone().unwrap();
+        let report = read_whole(&reader, |limit| {
+            file.set_len(2 * MIN_READ_LIMIT).unwrap();
+            Transfer::new(&reader, &null).limit(limit).run()
+        });
+        assert_eq!(report.unwrap().bytes(), MIN_READ_LIMIT + 6);
+    }
+
+    #[test]
+    fn a_file_of_more_bytes_than_its_size_is_read_whole() {
+        let (kernel_symbols, null) = ("/proc/kallsyms", File::create("/dev/null").unwrap());
+        let file = File::open(kernel_symbols).unwrap();
+        let (mut bytes, mut n_runs) = (0, 0);
+        read_whole(&file, |limit| {
+            let report = Transfer::new(&file, &null).limit(limit).run()?;
+            (bytes, n_runs) = (bytes + report.bytes(), n_runs + 1);
+            Ok(report)
+        })
+        .unwrap();
+        let expected = std::fs::read(kernel_symbols).unwrap().len() as u64;
+        assert!(expected > MIN_READ_LIMIT);
+        assert_eq!((bytes, n_runs), (expected, 2));
+    }
 }

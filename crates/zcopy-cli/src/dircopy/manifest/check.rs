@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
+use crate::common::cli::message;
+use crate::common::io::fd_writer;
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::interrupt::Interrupt;
-use crate::{exit, outlet};
 use event::Event;
 use report::{Counts, ReportFormat, Streams};
 use total::{ErrorCounts, Total};
@@ -57,9 +58,9 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 ///
 /// `stdout` gets a line for each file, in the order of the paths, or of the list that was named.
 /// The lines are `sha256sum`'s: `NAME: OK`, `NAME: FAILED`, or `NAME: FAILED open or read`, with
-/// names [quoted](crate::quote::quoted) as `sha256sum` 9.12 does it. If there are several trees,
-/// each line also names the tree. `stderr` gets all errors, and `sha256sum`'s warnings at the end
-/// of each tree.
+/// names [quoted](crate::common::cli::quote::quoted) as `sha256sum` 9.12 does it. If there are
+/// several trees, each line also names the tree. `stderr` gets all errors, and `sha256sum`'s
+/// warnings at the end of each tree.
 ///
 /// Without a [list](Options::hash_file) every path that any manifest in the root of the tree knows
 /// is verified against its newest line. A damaged manifest is a failure. So is a file that no
@@ -189,7 +190,7 @@ fn report_list_error(
     streams.report_error(path, error);
     if format == ReportFormat::Json {
         let path = path.to_string_lossy();
-        let message = exit::worded(error);
+        let message = message::worded(error);
         let event = Event::Error { path, message };
         let written = streams.stdout.write_all(event.line().as_bytes());
         written.context("write error")?;
@@ -224,7 +225,7 @@ struct Stdout;
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        outlet::write_all(rustix::stdio::stdout(), bytes)?;
+        fd_writer::write_all(rustix::stdio::stdout(), bytes)?;
         Ok(bytes.len())
     }
 

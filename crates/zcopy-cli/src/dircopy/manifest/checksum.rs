@@ -1,7 +1,7 @@
 //! Checksums of every kind that a manifest may list.
 //!
-//! `zc-dircopy` itself writes SHA-256 and BLAKE3, which [`crate::digest`] makes. Lists that other
-//! programs wrote may hold any of these.
+//! `zc-dircopy` itself writes SHA-256 and BLAKE3, which [`crate::common::digest`] makes. Lists that
+//! other programs wrote may hold any of these.
 
 use std::fmt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use md5::Digest as _;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::name;
-use crate::digest::{Algorithm, Digest, Stream};
+use crate::common::digest::{Algorithm, Digest, Stream};
 
 /// An algorithm whose checksums can be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

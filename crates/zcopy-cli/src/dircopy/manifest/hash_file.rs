@@ -7,9 +7,10 @@ use std::os::fd::BorrowedFd;
 use zcopy::{Sparse, Transfer};
 
 use super::open_beneath;
-use crate::digest::{Algorithm, Stream};
+use crate::common::cli::message;
+use crate::common::digest::{Algorithm, Stream};
 use crate::dircopy::hash::FileDigest;
-use crate::exit;
+use crate::dircopy::hash::reader::read_whole;
 
 /// Reads the file at `path` below `root`, and returns its digest. `null` is `/dev/null`.
 ///
@@ -24,9 +25,12 @@ pub(crate) fn hash_file(
 ) -> io::Result<FileDigest> {
     let file = open_beneath::open(root, path)?;
     let mut stream = Stream::new(algorithm);
-    let transfer = Transfer::new(&file, null).sparse(Sparse::KeepUnwritten);
-    let transfer = transfer.inspect(|bytes| stream.update(bytes));
-    transfer.run().map_err(|error| exit::cause(&error))?;
+    let report = read_whole(&file, |limit| {
+        let transfer = Transfer::new(&file, null).sparse(Sparse::KeepUnwritten);
+        let transfer = transfer.inspect(|bytes| stream.update(bytes));
+        transfer.limit(limit).run()
+    });
+    report.map_err(|error| message::cause(&error))?;
     let digest = stream.finish();
     Ok(FileDigest { algorithm, digest })
 }

@@ -22,7 +22,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::line;
 use super::name::Name;
-use crate::digest::Digest;
+use crate::common::digest::Digest;
 
 /// The comments in front of the lines of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]

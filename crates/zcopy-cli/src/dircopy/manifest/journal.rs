@@ -29,12 +29,12 @@ use super::header::Header;
 use super::line;
 use super::open_beneath;
 use super::record::Announced;
-use crate::digest::{Algorithm, Digest, Stream};
+use crate::common::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::write::atomic_file::{Durability, temp_name};
 use entry::JournalEntry;
 
-pub(crate) use left::{Entries, LeftJournal};
+pub(crate) use left::{Entries, HeaderAndEntries, LeftJournal};
 
 pub(crate) mod entry;
 

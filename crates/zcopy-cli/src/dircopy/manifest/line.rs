@@ -1,9 +1,9 @@
 //! One line of a manifest: a digest, and the name of a file.
 
-use std::io::Write as _;
-
 use super::checksum::{Checksum, ChecksumAlgorithm};
-use crate::digest::{Algorithm, Digest};
+pub(crate) use crate::common::digest::line::escape;
+pub use crate::common::digest::line::write;
+use crate::common::digest::{Algorithm, Digest};
 
 /// A line with a SHA-256 or BLAKE3 digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,31 +62,6 @@ impl ParseLineError {
     pub(crate) fn too_long() -> Self {
         Self(Fault::TooLong)
     }
-}
-
-/// Appends the line that says that the file has this digest, newline included, for `sha256sum -c`
-/// and `b3sum -c`.
-///
-/// The name is escaped as GNU `sha256sum` does it since 9.0: where it has a backslash, a newline or
-/// a carriage return, these become `\\`, `\n` and `\r`, and a backslash stands before the digest.
-/// All other bytes stay as they are. `b3sum` accepts only names in UTF-8, and earlier versions of
-/// it accept no carriage return.
-///
-/// A file of the name `-` becomes `./-`: by the shorter name either tool would read standard input.
-pub fn write(digest: &Digest, path: &[u8], lines: &mut Vec<u8>) {
-    let path = if path == b"-" { b"./-" } else { path };
-    let is_escaped = memchr::memchr3(b'\\', b'\n', b'\r', path).is_some();
-    if is_escaped {
-        lines.push(b'\\');
-    }
-    // Writing to a vector cannot fail.
-    let _ = write!(lines, "{digest}  ");
-    if is_escaped {
-        escape(path, lines);
-    } else {
-        lines.extend_from_slice(path);
-    }
-    lines.push(b'\n');
 }
 
 /// Parses a line that `sha256sum` or `b3sum` has written. The newline may be missing.
@@ -206,17 +181,6 @@ fn without_leading_blanks(line: &[u8]) -> &[u8] {
     let is_other = |byte: &u8| !matches!(byte, b' ' | b'\t');
     let start = line.iter().position(is_other).unwrap_or(line.len());
     &line[start..]
-}
-
-pub(crate) fn escape(name: &[u8], escaped: &mut Vec<u8>) {
-    for byte in name {
-        match byte {
-            b'\\' => escaped.extend_from_slice(b"\\\\"),
-            b'\n' => escaped.extend_from_slice(b"\\n"),
-            b'\r' => escaped.extend_from_slice(b"\\r"),
-            _ => escaped.push(*byte),
-        }
-    }
 }
 
 pub(crate) fn unescape(escaped: &[u8]) -> Result<Vec<u8>, ParseLineError> {

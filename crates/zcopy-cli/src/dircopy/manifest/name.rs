@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use crate::digest::Algorithm;
-use crate::time;
+use crate::common::digest::Algorithm;
+use crate::common::progress::clock;
 
 /// The name of a manifest. It has the time when the manifest was begun, and the algorithm.
 ///
@@ -191,7 +191,7 @@ fn local_time() -> DateTime {
         Some(_) => None,
     };
     let system = system.and_then(|rules| TimeZone::tzif("Local", &rules).ok());
-    let zone = system.unwrap_or_else(time::local_zone);
+    let zone = system.unwrap_or_else(clock::local_zone);
     Timestamp::now().to_zoned(zone).datetime()
 }
 

@@ -4,7 +4,7 @@ use crate::dircopy::hash::FileDigest;
 use std::io::{self, BufRead as _, BufReader, Read};
 
 use super::line;
-use crate::digest::Algorithm;
+use crate::common::digest::Algorithm;
 use crate::dircopy::file_ranges::RangesReader;
 
 /// A path and its digest, as a line of a manifest has them.

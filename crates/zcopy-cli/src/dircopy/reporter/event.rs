@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::progress::Progress;
 use super::summary::Summary;
+use crate::common::progress::json;
 use crate::dircopy::damage_map::BadRange;
-use crate::json;
 
 /// An event. The field `event` names the variant.
 #[derive(Debug, Serialize)]

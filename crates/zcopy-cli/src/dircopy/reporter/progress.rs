@@ -4,22 +4,19 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::console::RATE_WINDOW;
+use super::progress_line::{self, ProgressLine};
+use crate::common::progress::json::rounded;
+use crate::common::progress::throughput::Throughput;
 use crate::dircopy::counts::Counts;
 use crate::dircopy::walk::prescan::Total;
-use crate::history::History;
-use crate::json::rounded;
-use crate::number::{self, Unit};
-use crate::time;
-
-/// The rate is an average over this time: long enough to be readable, short enough to be current.
-const WINDOW: Duration = Duration::from_secs(5);
 
 /// Measures the progress, and remembers the last seconds for the rate.
 #[derive(Debug)]
 pub(crate) struct Gauge<'a> {
     counts: &'a Counts,
     total: &'a Total,
-    history: History,
+    throughput: Throughput,
 }
 
 impl<'a> Gauge<'a> {
@@ -28,7 +25,7 @@ impl<'a> Gauge<'a> {
         Self {
             counts,
             total,
-            history: History::over(WINDOW),
+            throughput: Throughput::over(RATE_WINDOW),
         }
     }
 
@@ -36,19 +33,19 @@ impl<'a> Gauge<'a> {
     pub(crate) fn read(&mut self, elapsed: Duration) -> Progress {
         let total_is_final = self.total.is_complete();
         let (bytes, files) = (self.counts.bytes.get(), self.counts.files.get());
-        self.history.sample(elapsed, bytes);
+        self.throughput.sample(elapsed, bytes);
         // Files may have grown since they were counted.
         let total_bytes = self.total.bytes().max(bytes);
         let total_files = self.total.files().max(files);
         Progress {
             bytes,
             files,
-            bytes_per_second: rounded(self.history.average()),
+            bytes_per_second: rounded(self.throughput.average()),
             total_bytes,
             total_files,
             total_is_final,
             seconds: rounded(elapsed.as_secs_f64()),
-            remaining: self.history.remaining(Some(total_bytes)),
+            remaining: self.throughput.remaining(Some(total_bytes)),
             failed: self.counts.failed.get(),
         }
     }
@@ -77,27 +74,19 @@ pub(crate) struct Progress {
 impl Progress {
     /// The progress as a line of at most `columns` columns.
     pub(crate) fn line(&self, columns: usize) -> String {
-        let size = |bytes| number::amount(bytes, Unit::Bytes, false);
-        let (more, eta) = if self.total_is_final {
-            ("", format!(", {}", time::eta(self.remaining)))
-        } else {
-            ("+", String::new())
+        let line = ProgressLine {
+            bytes: self.bytes,
+            files: self.files,
+            bytes_per_second: self.bytes_per_second,
+            total: Some(progress_line::Total {
+                bytes: self.total_bytes,
+                files: self.total_files,
+                is_final: self.total_is_final,
+            }),
+            remaining: self.remaining,
+            failed: self.failed,
         };
-        let failed = match self.failed {
-            0 => String::new(),
-            failed => format!(", {failed} failed"),
-        };
-        let mut line = format!(
-            "{} of {}{more}, {}, {} of {}{more} files{eta}{failed}",
-            size(self.bytes),
-            size(self.total_bytes),
-            number::rate(self.bytes_per_second, Unit::Bytes, false),
-            self.files,
-            self.total_files,
-        );
-        // The line is ASCII, so that each byte is a column.
-        line.truncate(columns);
-        line
+        line.text(columns)
     }
 }
 

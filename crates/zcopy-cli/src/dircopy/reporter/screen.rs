@@ -4,9 +4,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use crate::look::Look;
-use crate::outlet::Outlet;
-use crate::tty::Tty;
+use crate::common::io::fd_writer::FdWriter;
+use crate::common::terminal::capabilities::Capabilities;
+use crate::common::terminal::frame::{fresh_line, put};
+use crate::common::terminal::tty::Tty;
 
 /// How long a message may wait for a terminal. The rest is written later.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(20);
@@ -25,7 +26,7 @@ const USUAL_COLUMNS: u16 = 80;
 #[derive(Debug)]
 pub(crate) enum Screen {
     /// Messages without a progress line. A write waits until all of it is written.
-    Plain(Outlet),
+    Plain(FdWriter),
     /// A terminal with a progress line.
     Terminal(Terminal),
 }
@@ -36,13 +37,14 @@ impl Screen {
     ///
     /// # Errors
     ///
-    /// As [`Outlet::on`].
-    pub(crate) fn on(fd: BorrowedFd<'_>, look: Look) -> io::Result<Self> {
+    /// As [`FdWriter::on`].
+    pub(crate) fn on(fd: BorrowedFd<'_>, capabilities: Capabilities) -> io::Result<Self> {
         match Tty::on(fd) {
-            Ok(tty) if tty.is_terminal() && tty.is_ours() => Ok(Self::Terminal(Terminal {
+            Ok(tty) if tty.is_terminal() && tty.is_foreground() => Ok(Self::Terminal(Terminal {
                 tty,
-                has_sequences: look.sequences,
+                has_sequences: capabilities.sequences,
                 shown: String::new(),
+                is_behind_prompt: false,
                 waiting: Vec::new(),
             })),
             _ => Self::without_line(fd),
@@ -53,9 +55,9 @@ impl Screen {
     ///
     /// # Errors
     ///
-    /// As [`Outlet::on`].
+    /// As [`FdWriter::on`].
     pub(crate) fn without_line(fd: BorrowedFd<'_>) -> io::Result<Self> {
-        Ok(Self::Plain(Outlet::on(fd)?))
+        Ok(Self::Plain(FdWriter::on(fd)?))
     }
 
     /// Whether there is a progress line.
@@ -67,13 +69,14 @@ impl Screen {
     pub(crate) fn write_message(&mut self, message: &[u8]) {
         match self {
             // A message to a closed standard error is lost.
-            Self::Plain(outlet) => drop(outlet.put(message)),
+            Self::Plain(stderr) => drop(stderr.put(message)),
             Self::Terminal(terminal) => terminal.write_message(message),
         }
     }
 
     /// Draws the progress line over the last one. `line` gets the number of columns. Nothing is
-    /// drawn while the terminal is full, or another process group is in its foreground.
+    /// drawn while the terminal is full, while another process group is in its foreground, or while
+    /// it does not echo, because another program asks for a password.
     pub(crate) fn draw(&mut self, line: impl FnOnce(usize) -> String) {
         if let Self::Terminal(terminal) = self {
             terminal.draw(line);
@@ -111,6 +114,8 @@ pub(crate) struct Terminal {
     has_sequences: bool,
     /// The progress line that the terminal shows after all queued text; empty without a line.
     shown: String,
+    /// Whether the cursor may stand behind a prompt, which nothing is to overwrite.
+    is_behind_prompt: bool,
     /// Messages that have not been given to `tty`.
     waiting: Vec<u8>,
 }
@@ -120,6 +125,7 @@ impl Terminal {
         self.forget_lost_line();
         let mut text = self.erasure();
         text.extend_from_slice(message);
+        self.is_behind_prompt = false;
         if self.flush(Duration::ZERO) {
             text.extend_from_slice(self.shown.as_bytes());
         } else {
@@ -131,39 +137,69 @@ impl Terminal {
 
     fn draw(&mut self, line: impl FnOnce(usize) -> String) {
         self.forget_lost_line();
-        if !self.flush(Duration::ZERO) || !self.tty.is_ours() {
+        if !self.flush(Duration::ZERO) || !self.tty.is_foreground() || !self.tty.echoes() {
             return;
         }
-        let columns = self.tty.size().map_or(USUAL_COLUMNS, |size| size.columns);
+        let columns = self.columns();
         // In the last column the cursor would stand on two rows at once.
         let line = line(usize::from(columns.saturating_sub(1)));
-        let frame = if self.has_sequences {
-            format!("\r{line}\x1b[K")
+        let mut frame = self.line_start();
+        if self.has_sequences {
+            put(&mut frame, &line, columns);
         } else {
-            format!("\r{line:<width$}", width = self.shown.len())
-        };
-        if self.tty.put(frame.as_bytes(), WRITE_TIMEOUT) {
-            self.shown = line;
+            frame.extend_from_slice(format!("{line:<width$}", width = self.shown.len()).as_bytes());
         }
+        if self.tty.put_while_echoing(&frame, WRITE_TIMEOUT) {
+            self.shown = line;
+            self.is_behind_prompt = false;
+        } else if !self.tty.echoes() {
+            self.give_way();
+        }
+    }
+
+    /// Leaves the line as it is. The prompt of a program that asks for a password may stand behind
+    /// it.
+    fn give_way(&mut self) {
+        self.shown.clear();
+        self.is_behind_prompt = true;
+    }
+
+    /// Returns what brings the cursor to the beginning of the line, or of an empty one below a
+    /// prompt.
+    fn line_start(&self) -> Vec<u8> {
+        if self.is_behind_prompt && self.has_sequences {
+            fresh_line(self.columns())
+        } else {
+            b"\r".to_vec()
+        }
+    }
+
+    fn columns(&self) -> u16 {
+        self.tty.size().map_or(USUAL_COLUMNS, |size| size.columns)
     }
 
     fn remove_line(&mut self) {
         self.forget_lost_line();
         let text = self.erasure();
         self.shown.clear();
+        self.is_behind_prompt = false;
         self.send(&text);
     }
 
-    /// Forgets the line if another process group may have written below it.
+    /// Forgets the line if another program may have written to the terminal: a command in the
+    /// foreground, or one that asks for a password.
     fn forget_lost_line(&mut self) {
-        if !self.tty.is_ours() {
+        if !self.tty.is_foreground() {
             self.shown.clear();
+        } else if !self.tty.echoes() {
+            self.give_way();
         }
     }
 
     /// The text that removes the line.
     fn erasure(&self) -> Vec<u8> {
         match self.shown.len() {
+            0 if self.is_behind_prompt => self.line_start(),
             0 => Vec::new(),
             _ if self.has_sequences => b"\r\x1b[K".to_vec(),
             len => format!("\r{:len$}\r", "").into_bytes(),
@@ -191,6 +227,6 @@ impl Terminal {
             let waiting = std::mem::take(&mut self.waiting);
             self.tty.queue(&waiting, timeout);
         }
-        !self.tty.is_clogged()
+        !self.tty.has_pending()
     }
 }

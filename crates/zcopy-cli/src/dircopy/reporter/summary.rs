@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
+use crate::common::cli::quote::quoted;
+use crate::common::progress::duration;
+use crate::common::progress::json::rounded;
+use crate::common::progress::units::{self, Unit};
 use crate::dircopy::counts::Counts;
 use crate::dircopy::interrupt::Interrupt;
-use crate::json::rounded;
-use crate::number::{self, Unit};
-use crate::quote::quoted;
-use crate::time;
 
 /// A longer time is shown without milliseconds.
 const LONG: Duration = Duration::from_secs(60);
@@ -160,7 +160,7 @@ pub(crate) fn size(bytes: u64) -> String {
         1 => "1 byte".to_owned(),
         0..1024 => format!("{bytes} bytes"),
         _ => {
-            let about = dense(&number::amount(bytes, Unit::Bytes, false));
+            let about = dense(&units::amount(bytes, Unit::Bytes, false));
             format!("{bytes} bytes ({about})")
         }
     }
@@ -171,7 +171,7 @@ pub(crate) fn time(elapsed: Duration) -> String {
     if elapsed < LONG {
         format!("{:.3} s", elapsed.as_secs_f64())
     } else {
-        time::duration(elapsed)
+        duration::duration(elapsed)
     }
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn rate(bytes_per_second: f64) -> String {
     if bytes_per_second < 1.0 {
         return format!("{bytes_per_second:.2}B/s");
     }
-    dense(&number::rate(bytes_per_second, Unit::Bytes, false))
+    dense(&units::rate(bytes_per_second, Unit::Bytes, false))
 }
 
 /// An amount without the padding that aligns it.

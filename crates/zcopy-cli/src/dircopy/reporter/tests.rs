@@ -1,17 +1,19 @@
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::num::NonZeroU16;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Action, Winsize};
+use rustix::termios::{Action, LocalModes, OptionalActions, Winsize};
 
 use super::*;
+use crate::common::sys;
+use crate::common::terminal::capabilities::Capabilities;
 use crate::dircopy::walk::Root;
 
-const COLOURLESS: Look = Look {
+const COLOURLESS: Capabilities = Capabilities {
     utf8: false,
     colour: false,
     sequences: true,
@@ -85,22 +87,35 @@ fn broken() -> anyhow::Error {
 
 /// A message, with the name of this program.
 fn message(rest: &str) -> String {
-    format!("{}: {rest}", exit::program().to_string_lossy())
+    format!("{}: {rest}", message::program().to_string_lossy())
 }
 
-/// Does something with a face on a terminal, and gives all that the terminal was shown.
-fn on_terminal(look: Look, act: impl FnOnce(&Reporter<'_>, &Counts, &OwnedFd)) -> Vec<u8> {
+fn reporter_on<'a>(
+    verbosity: Verbosity,
+    counts: &'a Counts,
+    stdout: BorrowedFd<'_>,
+    stderr: BorrowedFd<'_>,
+    capabilities: Capabilities,
+) -> Reporter<'a> {
+    let console = Console::on(verbosity, stdout, stderr, capabilities);
+    Reporter::on(console.unwrap(), counts)
+}
+
+/// Does something with a reporter on a terminal, and gives all that the terminal was shown.
+fn on_terminal(
+    capabilities: Capabilities,
+    act: impl FnOnce(&Reporter<'_>, &Counts, &OwnedFd),
+) -> Vec<u8> {
     let (user, program) = terminal();
     let shown = all_of(user);
     let (counts, nothing) = (Counts::default(), File::create("/dev/null").unwrap());
-    let reporter = Reporter::on(
+    let reporter = reporter_on(
         Verbosity::Normal,
         &counts,
         nothing.as_fd(),
         program.as_fd(),
-        look,
-    )
-    .unwrap();
+        capabilities,
+    );
     assert!(reporter.shows_progress());
     act(&reporter, &counts, &program);
     drop((reporter, program));
@@ -112,14 +127,13 @@ fn on_terminal(look: Look, act: impl FnOnce(&Reporter<'_>, &Counts, &OwnedFd)) -
 fn on_files(verbosity: Verbosity, act: impl FnOnce(&Reporter<'_>, &Counts)) -> (String, String) {
     let (stdout, stderr) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
     let counts = Counts::default();
-    let reporter = Reporter::on(
+    let reporter = reporter_on(
         verbosity,
         &counts,
         stdout.as_fd(),
         stderr.as_fd(),
         COLOURLESS,
-    )
-    .unwrap();
+    );
     act(&reporter, &counts);
     drop(reporter);
     (written(&stdout), written(&stderr))
@@ -235,14 +249,13 @@ fn a_standard_output_that_takes_nothing_is_an_error_but_for_who_has_nothing_to_s
     for (stdout, errno) in [(&full, libc::ENOSPC), (&closed, libc::EBADF)] {
         for verbosity in [Verbosity::Quiet, Verbosity::Normal, Verbosity::Json] {
             let (counts, stderr) = (Counts::default(), tempfile::tempfile().unwrap());
-            let reporter = Reporter::on(
+            let reporter = reporter_on(
                 verbosity,
                 &counts,
                 stdout.as_fd(),
                 stderr.as_fd(),
                 COLOURLESS,
-            )
-            .unwrap();
+            );
             // It does not matter yet.
             reporter.report_error(Path::new("a"), &broken());
             let said = reporter.summarize(Duration::ZERO, &[], &Interrupt::default());
@@ -271,14 +284,13 @@ fn where_standard_error_is_no_terminal_or_nothing_is_wanted_there_is_no_progress
     let (_user, program) = terminal();
     for verbosity in [Verbosity::Quiet, Verbosity::Json] {
         let (counts, stdout) = (Counts::default(), tempfile::tempfile().unwrap());
-        let reporter = Reporter::on(
+        let reporter = reporter_on(
             verbosity,
             &counts,
             stdout.as_fd(),
             program.as_fd(),
             COLOURLESS,
-        )
-        .unwrap();
+        );
         assert_eq!(reporter.shows_progress(), verbosity == Verbosity::Json);
     }
 }
@@ -304,14 +316,52 @@ fn a_line_is_drawn_in_place_and_clipped_to_the_terminal() {
     assert!(screen(&shown).is_empty(), "it is taken away at the end");
 }
 
+/// Turns the echo of a terminal on or off, and asks for a password when it is off.
+fn echo(terminal: &OwnedFd, echoes: bool) {
+    let mut settings = rustix::termios::tcgetattr(terminal).unwrap();
+    settings.local_modes.set(LocalModes::ECHO, echoes);
+    rustix::termios::tcsetattr(terminal, OptionalActions::Now, &settings).unwrap();
+    if !echoes {
+        rustix::io::write(terminal, b"Password: ").unwrap();
+    }
+}
+
+#[test]
+fn nothing_is_drawn_over_a_prompt() {
+    let shown = on_terminal(COLOURLESS, |reporter, counts, terminal| {
+        echo(terminal, false);
+        draw(reporter, counts);
+        reporter.report_error(Path::new("b"), &broken());
+        draw(reporter, counts);
+    });
+    assert_eq!(screen(&shown)[0], "Password:");
+    assert!(screen(&shown)[1..].concat().contains("b: read failed"));
+    assert!(!String::from_utf8(shown).unwrap().contains(" of "));
+}
+
+#[test]
+fn the_line_is_drawn_below_a_prompt_when_the_terminal_echoes_again() {
+    let shown = on_terminal(COLOURLESS, |reporter, counts, terminal| {
+        draw(reporter, counts);
+        echo(terminal, false);
+        draw(reporter, counts);
+        echo(terminal, true);
+        draw(reporter, counts);
+        draw(reporter, counts);
+    });
+    let line = "0.00  B of 0.00  B+, 0.00  B/s, 0 of 0+";
+    let prompt_behind_line = [&format!("{line}P")[..], "assword:", line];
+    assert_eq!(before_the_end(&shown), prompt_behind_line);
+}
+
 #[test]
 fn a_complaint_stands_above_the_line_which_comes_back() {
     for sequences in [true, false] {
-        let look = Look {
+        let capabilities = Capabilities {
             sequences,
             ..COLOURLESS
         };
-        let shown = on_terminal(look, |reporter, counts, _| {
+        let shown = on_terminal(capabilities, |reporter, counts, _| {
             draw(reporter, counts);
             reporter.note(Path::new("a"), "cloned");
             reporter.report_error(Path::new("b"), &broken());
@@ -340,7 +390,7 @@ fn the_line_has_gone_before_the_summary_comes() {
     let shown = all_of(user);
     let counts = Counts::default();
     let fd = program.as_fd();
-    let reporter = Reporter::on(Verbosity::Normal, &counts, fd, fd, COLOURLESS).unwrap();
+    let reporter = reporter_on(Verbosity::Normal, &counts, fd, fd, COLOURLESS);
     draw(&reporter, &counts);
     reporter
         .summarize(Duration::ZERO, &[], &Interrupt::default())
@@ -361,14 +411,13 @@ fn the_display_draws_until_the_end() {
     let (mut user, program) = terminal();
     let (counts, stop, total) = (Counts::default(), StopFlag::default(), Total::default());
     let nothing = File::create("/dev/null").unwrap();
-    let reporter = Reporter::on(
+    let reporter = reporter_on(
         Verbosity::Normal,
         &counts,
         nothing.as_fd(),
         program.as_fd(),
         COLOURLESS,
-    )
-    .unwrap();
+    );
     let mut shown = Vec::new();
     thread::scope(|scope| {
         let drawing = scope.spawn(|| reporter.draw_until(&stop, &total));

@@ -14,7 +14,8 @@ use rustix::fs::{Mode, OFlags};
 
 use super::accepted_maps::{Failure, remove_maps};
 use super::lock::RunLock;
-use crate::digest::Algorithm;
+use crate::common::digest::Algorithm;
+use crate::dircopy::args::{Args, accepted};
 use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, Verify};
 use crate::dircopy::manifest::write::update::{Carrying, OnChange, Update};
 
@@ -39,6 +40,33 @@ pub(crate) struct Amended {
 }
 
 impl Amendment {
+    /// Returns the changes that the command line asks for, if any. A new manifest gets the mode
+    /// `mode`.
+    ///
+    /// # Errors
+    ///
+    /// A message, if they conflict with other options.
+    pub(crate) fn from_args(args: &Args, mode: Mode) -> Result<Option<Self>, String> {
+        if args.accept.is_empty() && !args.forget_missing {
+            return Ok(None);
+        }
+        if args.hash_file.is_some() {
+            return Err(
+                "--accept and --forget-missing change manifests, and not --hash-file".to_owned(),
+            );
+        }
+        if !args.accept.is_empty() && args.paths.len() > 1 {
+            return Err("--accept takes one tree".to_owned());
+        }
+        let here = PathBuf::from(".");
+        let tree = args.paths.first().unwrap_or(&here);
+        Ok(Some(Self {
+            accepted: accepted(args, tree)?,
+            forgets_missing: args.forget_missing,
+            mode,
+        }))
+    }
+
     /// Changes the records of a tree.
     ///
     /// `on_wait` is called before this waits for a run that copies to the tree, and `on_change` for

@@ -16,6 +16,7 @@ use super::manifest::{
     Reported, begin_manifest, finish_manifest, open_archive, report_unreadable_manifests,
 };
 use super::write_back::write_back;
+use crate::common::parallel::{OrderedJobs, in_order};
 use crate::dircopy::copy::granularity::Granularities;
 use crate::dircopy::copy::reflink_support::ReflinkSupport;
 use crate::dircopy::copy::run_journal::RunJournal;
@@ -43,7 +44,6 @@ use crate::dircopy::walk::scan::ScanOptions;
 use crate::dircopy::walk::{self, DirectoryAttributes, GivenTo};
 use crate::dircopy::write::atomic_file::Durability;
 use crate::dircopy::write::unwritten_files::UnwrittenFiles;
-use crate::order::{Workshop, in_order};
 
 /// The objects that all parts of a run share.
 #[derive(Clone, Copy)]
@@ -252,7 +252,7 @@ impl Entries<'_> {
                 journal_queue: Vec::new(),
             };
             let mut copier_of_links = copier();
-            let workshop = Workshop {
+            let ordered_jobs = OrderedJobs {
                 next: || batches.next(),
                 start: || {
                     let mut copier = copier();
@@ -264,7 +264,7 @@ impl Entries<'_> {
                     Ok::<(), Infallible>(())
                 },
             };
-            let Ok(()) = in_order(n_jobs, workshop);
+            let Ok(()) = in_order(n_jobs, ordered_jobs);
         });
     }
 }

@@ -2,11 +2,11 @@
 
 use std::num::NonZeroUsize;
 
+use crate::common::parallel::MAX_WAITING;
+use crate::common::sys;
 use crate::dircopy::walk::DeferredDirs;
 use crate::dircopy::walk::reopening::count_open;
 use crate::dircopy::write::unwritten_files::MAX_KEPT;
-use crate::order::MOST_WAITING;
-use crate::sys;
 
 /// Copies of standard output and error, `/dev/null`, both roots, the newest manifest and its
 /// comments, sorted records, the journal, and a new manifest for each of two algorithms.
@@ -178,12 +178,12 @@ impl FdBudget {
     }
 
     /// The number of files that a job which copies short files may have open together: enough to
-    /// read clones ahead, and to fill `n_lanes` of the multi-stream hash. `n_makers` of the
+    /// read clones ahead, and to fill `n_lanes` of the multi-stream hash. `n_creators` of the
     /// `n_jobs` copy short files; one at least.
-    pub(crate) fn group_size(self, n_jobs: usize, n_makers: usize, n_lanes: usize) -> usize {
+    pub(crate) fn group_size(self, n_jobs: usize, n_creators: usize, n_lanes: usize) -> usize {
         let taken = n_jobs * (DESCRIPTORS_PER_JOB + DESCRIPTORS_PER_FILE);
-        let more = self.for_jobs.saturating_sub(taken) / (n_makers * DESCRIPTORS_PER_FILE);
-        let wanted = (MAX_READ_AHEAD_OF_ALL / n_makers).min(MAX_READ_AHEAD);
+        let more = self.for_jobs.saturating_sub(taken) / (n_creators * DESCRIPTORS_PER_FILE);
+        let wanted = (MAX_READ_AHEAD_OF_ALL / n_creators).min(MAX_READ_AHEAD);
         wanted.max(n_lanes).min(1 + more)
     }
 
@@ -218,7 +218,7 @@ impl FdBudget {
             DeferredDirs::Closed => BYTES_PER_CLOSED_DIRECTORY,
             DeferredDirs::Open => {
                 let n_open = self.for_links / DESCRIPTORS_PER_DIRECTORY;
-                MOST_WAITING / n_open.min(MAX_WAITING_DIRECTORIES)
+                MAX_WAITING / n_open.min(MAX_WAITING_DIRECTORIES)
             }
         }
     }
@@ -237,14 +237,14 @@ mod tests {
         for limit in (21..2000).chain([4096, 1 << 20, usize::MAX]) {
             let budget = budget(limit).unwrap();
             let crowds = [(1, 1), (2, 1), (4, 4), (16, 2), (64, 4), (4096, 4096)];
-            for ((wanted, makers), n_lanes) in
+            for ((wanted, creators), n_lanes) in
                 crowds.map(|crowd| [(crowd, 1), (crowd, 16)]).as_flattened()
             {
                 let n_jobs = budget.jobs(*wanted);
-                let n_makers = n_jobs.min(*makers);
-                let ahead = budget.group_size(n_jobs, n_makers, *n_lanes);
+                let n_creators = n_jobs.min(*creators);
+                let ahead = budget.group_size(n_jobs, n_creators, *n_lanes);
                 assert!((1..=*wanted).contains(&n_jobs) && (1..=16).contains(&ahead));
-                let files = n_makers * (ahead - 1) * DESCRIPTORS_PER_FILE;
+                let files = n_creators * (ahead - 1) * DESCRIPTORS_PER_FILE;
                 let prescan = budget.prescan_levels();
                 let prescan = prescan.map_or(0, |levels| levels.get() + 1);
                 let levels = (budget.levels() - 1) * DESCRIPTORS_PER_DIRECTORY;
@@ -262,7 +262,7 @@ mod tests {
                 let links = match budget.deferred_dirs() {
                     DeferredDirs::Closed => 0,
                     DeferredDirs::Open => {
-                        let most = MOST_WAITING / budget.deferred_dir_weight();
+                        let most = MAX_WAITING / budget.deferred_dir_weight();
                         assert!((1..=512).contains(&most));
                         most * DESCRIPTORS_PER_DIRECTORY
                     }

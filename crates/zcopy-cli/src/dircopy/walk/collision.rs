@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use super::{Directory, OpenDirs};
-use crate::quote::quoted;
+use crate::common::cli::quote::quoted;
 
 /// The path of another name that stands for the same file in the destination.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use regex::{RegexSet, RegexSetBuilder};
 
-use crate::value;
+use crate::common::cli::value;
 
 mod glob;
 

@@ -209,7 +209,7 @@ fn name(key: &[u8]) -> CString {
 fn cannot_read_back(error: &io::Error) -> io::Error {
     let message = format!(
         "cannot read the temporary file of its names: {}",
-        crate::exit::worded(error)
+        crate::common::cli::message::worded(error)
     );
     io::Error::new(error.kind(), message)
 }

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::OtherName;
+use crate::common::cli::quote::quoted;
 use crate::dircopy::write::metadata;
-use crate::quote::quoted;
 
 /// An error of the walk at a path. The whole message is `PATH: OPERATION: CAUSE`; this error
 /// displays `PATH`, and its sources the rest.

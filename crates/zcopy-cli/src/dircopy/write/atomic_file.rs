@@ -15,7 +15,7 @@ use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::metadata::through_proc;
-use crate::sys;
+use crate::common::sys;
 
 pub(crate) use special::follows_links;
 pub(crate) use special::{
@@ -65,12 +65,12 @@ pub enum Durability {
 /// A regular file under construction in a directory.
 ///
 /// It has no name until it is [committed](Self::commit), if the file system supports that.
-/// Otherwise it has a temporary name, `.zc-dircopy-XXXXXXXX`, which is removed on drop. If the process
-/// is killed, the next run that lists the directory removes it.
+/// Otherwise it has a temporary name, `.zc-dircopy-XXXXXXXX`, which is removed on drop. If the
+/// process is killed, the next run that lists the directory removes it.
 #[derive(Debug)]
 pub struct AtomicFile<D: AsFd> {
-    /// Dropped first: libfuse may keep a temporary name for good if it is removed right after the last
-    /// close.
+    /// Dropped first: libfuse may keep a temporary name for good if it is removed right after the
+    /// last close.
     temp_name: TempName<D>,
     file: File,
 }
@@ -85,7 +85,8 @@ impl<D: AsFd> AtomicFile<D> {
         Self::with_mode(directory, PRIVATE)
     }
 
-    /// Creates an empty file with this mode, less the umask. If it has a temporary name, its mode is
+    /// Creates an empty file with this mode, less the umask. If it has a temporary name, its mode
+    /// is
     /// 0600.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::io;
 
 use rustix::fs::MemfdFlags;
 
-use crate::exit;
+use crate::common::cli::message;
 
 /// Makes an empty file in the directory for temporary files, or in memory if that fails.
 ///
@@ -22,7 +22,7 @@ pub(crate) fn temporary_file() -> io::Result<File> {
 
 /// Names the temporary file in the error of a write to it.
 pub(crate) fn unwritten(error: &io::Error) -> io::Error {
-    let message = exit::worded(error);
+    let message = message::worded(error);
     io::Error::new(
         error.kind(),
         format!("cannot write a temporary file: {message}"),

@@ -1,4 +1,5 @@
-//! The sides of a command: standard input on its way to it, and its output.
+//! The sides of a monitored command: standard input on its way to the command, and the command's
+//! output.
 
 use std::ffi::OsStr;
 use std::io::PipeReader;
@@ -9,66 +10,75 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags, open};
 
 use super::Outcome;
-use crate::pv::carrier::Carrier;
-use crate::pv::changes::Changes;
-use crate::pv::digest;
-use crate::pv::display::{Display, Handles, Place, Shown, Stage};
-use crate::pv::job::{self, Sizes};
-use crate::pv::meter::Meter;
-use crate::pv::output::Output;
-use crate::pv::output_pipe::OutputPipe;
+use crate::pv::cleanup::Cleanup;
+use crate::pv::display::Display;
+use crate::pv::display::displayed_transfer::{DisplayedTransfer, Handles};
+use crate::pv::display::event::Phase;
+use crate::pv::prepare;
+use crate::pv::prepare::Sizes;
 use crate::pv::settings::Settings;
+use crate::pv::shared_progress::Position;
+use crate::pv::shared_progress::SharedProgress;
+use crate::pv::transfer::Copier;
+use crate::pv::transfer::digest;
+use crate::pv::transfer::output::Output;
+use crate::pv::transfer::output_pipe::OutputPipe;
 
-/// How often to look whether the command still reads its input.
+/// The interval of checks whether the command still reads its input.
 const READER_INTERVAL: Duration = Duration::from_millis(100);
 
-/// One side that is shown, apart from its descriptors.
-pub(super) struct Track {
+/// One side, without its descriptors.
+pub(super) struct SideTransfer {
     settings: Arc<Settings>,
-    meter: Arc<Meter>,
+    progress: Arc<SharedProgress>,
     sizes: Sizes,
     pipe: Option<Arc<OutputPipe>>,
-    changes: Arc<Changes>,
+    cleanup: Arc<Cleanup>,
 }
 
-impl Track {
+impl SideTransfer {
     pub(super) fn new(
         settings: Settings,
         sizes: Sizes,
         pipe: Option<Arc<OutputPipe>>,
-        changes: Arc<Changes>,
+        cleanup: Arc<Cleanup>,
     ) -> Self {
         Self {
-            meter: job::meter(&settings),
+            progress: prepare::shared_progress(&settings),
             settings: Arc::new(settings),
             sizes,
             pipe,
-            changes,
+            cleanup,
         }
     }
 
-    pub(super) fn shown(&self) -> Shown {
-        Shown {
+    /// Returns the side for the display.
+    pub(super) fn displayed_transfer(&self) -> DisplayedTransfer {
+        DisplayedTransfer {
             settings: Arc::clone(&self.settings),
-            meter: Arc::clone(&self.meter),
+            progress: Arc::clone(&self.progress),
             output: self.pipe.clone(),
-            changes: Arc::clone(&self.changes),
-            stage: Stage {
+            cleanup: Arc::clone(&self.cleanup),
+            phase: Phase {
                 name: self.settings.name.clone(),
                 total: self.sizes.total,
                 bytes: self.sizes.bytes,
-                from: Place::default(),
+                from: Position::default(),
             },
         }
     }
 
-    /// The digest, and its line, if every byte has arrived.
+    /// Returns the digest and its line, if every byte has arrived.
     pub(super) fn digest(
         &self,
         outcome: &Outcome,
         file: Option<&OsStr>,
     ) -> Option<(String, Vec<u8>)> {
-        let digest = self.meter.witness().digest().filter(|_| outcome.is_whole)?;
+        let digest = self
+            .progress
+            .inspector()
+            .digest()
+            .filter(|_| outcome.is_whole)?;
         let digest = digest.finish();
         Some((digest.to_string(), digest::line(&digest, file)))
     }
@@ -81,45 +91,52 @@ pub(super) struct InputSide {
 }
 
 impl InputSide {
-    /// Moves standard input to the command until one of them ends, and closes both.
-    pub(super) fn carry(self, track: &Track, display: &Display, handles: &Handles) -> Outcome {
+    /// Copies standard input to the command until one of them ends, and closes both.
+    pub(super) fn copy_input(
+        self,
+        side: &SideTransfer,
+        display: &Display,
+        handles: &Handles,
+    ) -> Outcome {
         if let Some(pipe) = self.pipe.clone() {
             let stop = Arc::clone(&handles.stop);
-            // Without this thread, the end of the command would be seen only when the next byte comes.
+            // This thread notices the end of the command before the next byte of input comes.
             thread::spawn(move || {
                 while let Some(has_lost_reader) = pipe.has_lost_reader() {
                     if has_lost_reader {
-                        // This signal has a handler that does nothing.
+                        // The handler of this signal does nothing.
                         return stop.stop(libc::SIGUSR1);
                     }
                     thread::sleep(READER_INTERVAL);
                 }
             });
         }
-        let mut carrier = Carrier::new(
-            &track.settings,
-            &track.meter,
+        let mut copier = Copier::new(
+            &side.settings,
+            &side.progress,
             (display, handles),
-            &track.changes,
-            track.sizes.limit,
+            &side.cleanup,
+            side.sizes.limit,
         );
-        let flow = carrier.carry_all(&track.settings.inputs, &self.output);
+        let flow = copier.copy_inputs(&side.settings.inputs, &self.output);
         let outcome = Outcome {
-            status: carrier.status(),
-            error: carrier
+            status: copier.status(),
+            error: copier
                 .error()
                 .map(str::to_owned)
-                .filter(|_| !carrier.is_unread()),
+                .filter(|_| !copier.is_unread()),
             // A command need not read all of its input.
             is_unread: false,
             is_whole: flow.is_continue(),
         };
-        // The command sees the end of its input, and the writer of standard input that nobody reads on.
+        // The command sees the end of its input, and the writer of standard input that it has no
+        // reader.
         drop(self.output);
         if let Some(pipe) = self.pipe {
             pipe.close();
         }
-        // Replaced in one call, because the display may open files meanwhile. A descriptor that stays open is no failure.
+        // `dup2` replaces it in one call, because the display may open files meanwhile. A
+        // descriptor that stays open is no error.
         let _ = open("/dev/null", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
             .and_then(|nothing| rustix::stdio::dup2_stdin(&nothing));
         outcome
@@ -133,33 +150,33 @@ pub(super) struct OutputSide {
 }
 
 impl OutputSide {
-    /// Moves the command's output to its end, and closes it.
-    pub(super) fn carry(
+    /// Copies the command's output to its end, and closes it.
+    pub(super) fn copy_input(
         self,
-        track: &Track,
+        side: &SideTransfer,
         program: &OsStr,
         display: &Display,
         handles: &Handles,
     ) -> Outcome {
-        let mut carrier = Carrier::new(
-            &track.settings,
-            &track.meter,
+        let mut copier = Copier::new(
+            &side.settings,
+            &side.progress,
             (display, handles),
-            &track.changes,
-            track.sizes.limit,
+            &side.cleanup,
+            side.sizes.limit,
         );
-        let flow = carrier.carry(program, &self.reader, &self.output);
+        let flow = copier.copy_input(program, &self.reader, &self.output);
         let mut outcome = Outcome {
-            status: carrier.status(),
-            error: carrier.error().map(str::to_owned),
-            is_unread: carrier.is_unread(),
+            status: copier.status(),
+            error: copier.error().map(str::to_owned),
+            is_unread: copier.is_unread(),
             is_whole: flow.is_continue(),
         };
         drop(self.reader);
-        if let Some(pipe) = &track.pipe {
+        if let Some(pipe) = &side.pipe {
             pipe.close();
         }
-        if let Err(refusal) = job::close(self.output, &[], display) {
+        if let Err(refusal) = prepare::close(self.output, &[], display) {
             outcome.status.add(refusal.status);
             outcome.error.get_or_insert(refusal.message);
         }

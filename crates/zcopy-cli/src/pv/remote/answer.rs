@@ -1,4 +1,4 @@
-//! The side of the process that is asked.
+//! The side of the process that serves requests.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -10,33 +10,36 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
 use super::directory::Directory;
-use super::message::{MAX_LINE, Request, Snapshot};
-use crate::pv::display::Event;
+use super::protocol::{MAX_LINE, Request, Snapshot};
 
-/// How long a caller may take to send its request.
+/// The longest time that a caller takes to send its request.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The time between two snapshots.
+/// The interval of snapshots.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// A request, and the connection to who has sent it.
+/// A request, and the connection to its caller.
 #[derive(Debug)]
-pub(in crate::pv) struct Incoming {
-    pub(in crate::pv) request: Request,
+pub(crate) struct Incoming {
+    pub(crate) request: Request,
     stream: UnixStream,
 }
 
-/// Reads the requests of all callers that wait for this process, in a thread of its own, and sends them to the display.
+/// Reads the requests of all callers that wait for this process, in a new thread, and sends them to
+/// the display.
 ///
-/// Without callers, or if no thread can be started, nothing happens.
-pub(in crate::pv) fn answer(events: Sender<Event>) {
-    // A caller that gets no answer reports that.
+/// Does nothing without callers, or if no thread can be started.
+pub(crate) fn answer<E>(events: Sender<E>)
+where
+    E: From<Incoming> + Send + 'static,
+{
+    // A caller without an answer reports that.
     let _ = thread::Builder::new().name("remote".into()).spawn(move || {
         let pid = std::process::id().cast_signed();
         for directory in Directory::all() {
             for stream in directory.callers(pid) {
                 if let Some(incoming) = Incoming::read(stream) {
-                    let _ = events.send(Event::Remote(incoming));
+                    let _ = events.send(incoming.into());
                 }
             }
         }
@@ -44,7 +47,8 @@ pub(in crate::pv) fn answer(events: Sender<Event>) {
 }
 
 impl Incoming {
-    /// Reads the request of a caller. None if it is another user's, or says nothing that this program understands.
+    /// Reads the request of a caller. Returns `None` if the caller belongs to another user, or if
+    /// the request is unknown.
     fn read(stream: UnixStream) -> Option<Self> {
         let peer = socket_peercred(&stream).ok()?;
         if peer.uid != geteuid() {
@@ -60,47 +64,48 @@ impl Incoming {
         Some(Self { request, stream })
     }
 
-    /// Says that the request has been carried out.
-    pub(in crate::pv) fn acknowledge(mut self) {
-        // A caller that has gone does not need it.
+    /// Confirms that the request has been carried out.
+    pub(crate) fn acknowledge(mut self) {
+        // The caller may have gone.
         let _ = self.stream.write_all(b"ok\n");
     }
 }
 
-/// The callers that are told the progress.
+/// The callers that receive snapshots.
 #[derive(Debug)]
-pub(in crate::pv) struct Watchers {
+pub(crate) struct Watchers {
     streams: Vec<UnixStream>,
     due: Instant,
 }
 
 impl Watchers {
-    /// Nobody watches yet.
-    pub(in crate::pv) fn new() -> Self {
+    /// Creates an empty list.
+    pub(crate) fn new() -> Self {
         Self {
             streams: Vec::new(),
             due: Instant::now(),
         }
     }
 
-    /// One more caller wants to be told, at once.
-    pub(in crate::pv) fn add(&mut self, incoming: Incoming) {
+    /// Adds a caller, which receives a snapshot at once.
+    pub(crate) fn add(&mut self, incoming: Incoming) {
         self.streams.push(incoming.stream);
         self.due = Instant::now();
     }
 
-    /// When the next snapshot is due, if anybody watches.
-    pub(in crate::pv) fn due(&self) -> Option<Instant> {
+    /// Returns the time of the next snapshot, if there are callers.
+    pub(crate) fn due(&self) -> Option<Instant> {
         (!self.streams.is_empty()).then_some(self.due)
     }
 
-    /// Tells a snapshot to all, and forgets those that have gone.
-    pub(in crate::pv) fn tell(&mut self, snapshot: &Snapshot) {
-        let line = crate::json::line(snapshot) + "\n";
+    /// Sends a snapshot to all callers, and removes those that have gone.
+    pub(crate) fn send(&mut self, snapshot: &Snapshot) {
+        let line = crate::common::progress::json::line(snapshot) + "\n";
         self.streams.retain_mut(|stream| {
             match stream.write(line.as_bytes()) {
                 Ok(n) => n == line.len(),
-                // A caller that is stopped misses one. What is less than a page is written whole or not at all.
+                // A stopped caller misses a snapshot. Less than a page is written completely or not
+                // at all.
                 Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
             }
         });

@@ -1,4 +1,4 @@
-//! The caller's side: finds the process, wakes it up, and sends the request.
+//! The side of the caller, which finds the process, wakes it up, and sends the request.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read as _, Write as _};
@@ -12,12 +12,13 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, PidfdFlags, Signal, geteuid};
 
 use super::directory::{Directory, Listening};
-use super::message::{MAX_LINE, Request};
-use crate::exit;
-use crate::pv::signals::THREAD;
-use crate::quote::quoted;
+use super::protocol::{MAX_LINE, Request};
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
+use crate::pv::display::signals::THREAD;
 
-/// How long the other process may take to connect. It does so in milliseconds, unless it is stopped.
+/// The longest time that the other process takes to connect. It takes milliseconds unless it is
+/// stopped.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connection to a process that has been sent a request.
@@ -31,15 +32,15 @@ impl Call {
     ///
     /// # Errors
     ///
-    /// Why that cannot be done, for the user.
+    /// Returns the error as a message for the user.
     pub(super) fn to(pid: i32, request: &Request) -> Result<Self, String> {
-        let of_process = |error: io::Error| format!("pid {pid}: {}", exit::worded(&error));
+        let of_process = |error: io::Error| format!("pid {pid}: {}", message::worded(&error));
         let target = Target::find(pid).map_err(of_process)?;
         if !target.has_thread(THREAD).map_err(of_process)? {
             return Err(format!("pid {pid}: not a running zc-pv"));
         }
         let directory = Directory::first().map_err(|(path, error)| {
-            let cause = exit::worded(&error);
+            let cause = message::worded(&error);
             format!("{}: {cause}", quoted(path.as_os_str()))
         })?;
         directory.clean();
@@ -47,7 +48,7 @@ impl Call {
         target.wake().map_err(of_process)?;
         let stream = target.accept(&listening).ok_or_else(|| not_received(pid))?;
         drop(listening);
-        let line = crate::json::line(request) + "\n";
+        let line = crate::common::progress::json::line(request) + "\n";
         (&stream)
             .write_all(line.as_bytes())
             .map_err(|_| not_received(pid))?;
@@ -56,14 +57,14 @@ impl Call {
         })
     }
 
-    /// Reads a line of the answer. At its end, nothing.
+    /// Reads a line of the answer. Reads nothing at the end.
     pub(super) fn read_line(&mut self, line: &mut String) -> io::Result<usize> {
         line.clear();
         self.stream.by_ref().take(MAX_LINE).read_line(line)
     }
 }
 
-/// What pv says if the other process does not answer.
+/// Returns pv's message if the other process does not answer.
 pub(super) fn not_received(pid: i32) -> String {
     format!("{pid}: message not received")
 }
@@ -71,18 +72,21 @@ pub(super) fn not_received(pid: i32) -> String {
 /// A process of this user.
 struct Target {
     pid: Pid,
-    /// Stands for this very process, even if another one gets its number. None where the kernel has no such descriptors.
+    /// A descriptor of the process, which stays valid for it even if its number is reused. `None`
+    /// if the kernel has no pidfds.
     fd: Option<OwnedFd>,
 }
 
 impl Target {
+    /// Finds a process of this user.
+    ///
     /// # Errors
     ///
-    /// `ESRCH` if there is none, `EPERM` if it belongs to another user.
+    /// Returns `ESRCH` if there is no such process, and `EPERM` if it belongs to another user.
     fn find(pid: i32) -> io::Result<Self> {
         let pid = Pid::from_raw(pid).filter(|_| pid > 0).ok_or(Errno::SRCH)?;
         rustix::process::test_kill_process(pid)?;
-        // Before anything is learned of the process.
+        // This comes first, so that all checks concern the same process.
         let fd = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             Ok(fd) => Some(fd),
             // Linux before 5.3, and filters.
@@ -96,7 +100,7 @@ impl Target {
         Ok(target)
     }
 
-    /// The effective user.
+    /// Returns the effective user of the process.
     fn user(&self) -> io::Result<u32> {
         let path = format!("/proc/{}/status", self.pid);
         let status = fs::read(path).map_err(|_| Errno::SRCH)?;
@@ -106,7 +110,7 @@ impl Target {
         effective.ok_or_else(|| Errno::SRCH.into())
     }
 
-    /// Whether the process has a thread of this name.
+    /// Returns whether the process has a thread of this name.
     fn has_thread(&self, name: &str) -> io::Result<bool> {
         let threads = fs::read_dir(format!("/proc/{}/task", self.pid)).map_err(|_| Errno::SRCH)?;
         Ok(threads.flatten().any(|thread| {
@@ -115,7 +119,7 @@ impl Target {
         }))
     }
 
-    /// Has the process look for this caller.
+    /// Sends the signal that makes the process look for callers.
     fn wake(&self) -> io::Result<()> {
         let sent = match &self.fd {
             Some(fd) => rustix::process::pidfd_send_signal(fd, Signal::USR2),
@@ -124,8 +128,8 @@ impl Target {
         Ok(sent?)
     }
 
-    /// Accepts the connection of the process, and closes all others. None if it does not come in time, or the process
-    /// has ended.
+    /// Accepts the connection of the process, and closes all others. Returns `None` if the process
+    /// does not connect in time, or has ended.
     fn accept(&self, listening: &Listening) -> Option<UnixStream> {
         let deadline = Instant::now() + TIMEOUT;
         loop {

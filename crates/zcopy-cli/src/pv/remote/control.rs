@@ -1,16 +1,21 @@
-//! What another process may change of a running transfer.
+//! The settings of a running transfer that another process may change.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use zcopy::RateLimiter;
 
-/// What another process may change of a running transfer.
+/// The time in which as many bytes or lines move as a rate has thousandths.
+const THOUSAND_SECONDS: Duration = Duration::from_secs(1000);
+
+/// The settings of a running transfer that another process may change.
 ///
-/// A transfer that already has a limiter gets a new rate at once. Any other change restarts it: its observer finds
-/// [`is_changed`](Self::is_changed), and the next transfer goes on where it has stopped.
+/// A transfer with a limiter gets a new rate at once. Any other change restarts the transfer: its
+/// observer sees [`is_changed`](Self::is_changed), and the next transfer continues where it
+/// stopped.
 #[derive(Debug)]
-pub(in crate::pv) struct Control {
+pub(crate) struct Control {
     is_changed: AtomicBool,
     wanted: Mutex<Wanted>,
 }
@@ -22,64 +27,65 @@ struct Wanted {
 }
 
 impl Control {
-    /// Returns the control of a transfer with this rate limit.
-    pub(in crate::pv) fn new(rate_limit: Option<u64>) -> Self {
+    /// Creates the control of a transfer with this rate limit, in thousandths of a byte or line per
+    /// second.
+    pub(crate) fn new(rate_limit: Option<u64>) -> Self {
         Self {
             is_changed: AtomicBool::new(false),
             wanted: Mutex::new(Wanted {
-                limiter: rate_limit.map(RateLimiter::new),
+                limiter: rate_limit.map(|rate| RateLimiter::per(rate, THOUSAND_SECONDS)),
                 size: None,
             }),
         }
     }
 
-    /// Whether the transfer has to be restarted. An observer asks this at every step.
-    pub(in crate::pv) fn is_changed(&self) -> bool {
+    /// Returns whether the transfer has to be restarted. The observer calls this at every step.
+    pub(crate) fn is_changed(&self) -> bool {
         self.is_changed.load(Ordering::Relaxed)
     }
 
-    /// Says that a new transfer is about to use what is wanted now. Returns whether a change was wanted since the last
-    /// call.
-    pub(in crate::pv) fn take_change(&self) -> bool {
+    /// Clears the request of a restart, because a new transfer is about to use the present
+    /// settings. Returns whether there was one.
+    pub(crate) fn take_change(&self) -> bool {
         self.is_changed.swap(false, Ordering::Relaxed)
     }
 
-    /// Has the transfer restarted.
-    pub(in crate::pv) fn restart(&self) {
+    /// Requests a restart of the transfer.
+    pub(crate) fn restart(&self) {
         self.is_changed.store(true, Ordering::Relaxed);
     }
 
-    /// The limiter that a new transfer uses.
-    pub(in crate::pv) fn limiter(&self) -> Option<RateLimiter> {
+    /// Returns the limiter for a new transfer.
+    pub(crate) fn limiter(&self) -> Option<RateLimiter> {
         self.lock().limiter.clone()
     }
 
-    /// The size that replaces the one of the command line.
-    pub(in crate::pv) fn size(&self) -> Option<u64> {
+    /// Returns the size that replaces that of the command line.
+    pub(crate) fn size(&self) -> Option<u64> {
         self.lock().size
     }
 
-    /// Changes the rate limit; 0 takes it off.
-    pub(in crate::pv) fn set_rate(&self, per_second: u64) {
+    /// Changes the rate limit, in thousandths of a byte or line per second. 0 removes it.
+    pub(crate) fn set_rate(&self, thousandths: u64) {
         let mut wanted = self.lock();
-        match (&wanted.limiter, per_second) {
+        match (&wanted.limiter, thousandths) {
             (None, 0) => {}
             (Some(limiter), 0) => {
-                // A transfer that sleeps because of the old rate wakes up to be restarted.
+                // This wakes a transfer that sleeps because of the old rate, so that it restarts.
                 limiter.set_rate(u64::MAX);
                 wanted.limiter = None;
                 self.restart();
             }
-            (Some(limiter), rate) => limiter.set_rate(rate),
+            (Some(limiter), rate) => limiter.set_rate_per(rate, THOUSAND_SECONDS),
             (None, rate) => {
-                wanted.limiter = Some(RateLimiter::new(rate));
+                wanted.limiter = Some(RateLimiter::per(rate, THOUSAND_SECONDS));
                 self.restart();
             }
         }
     }
 
-    /// Changes how much there is to move, and with `-S` also where the transfer stops.
-    pub(in crate::pv) fn set_size(&self, size: u64, stops_at_size: bool) {
+    /// Changes the total size, and with `-S` also the size at which the transfer stops.
+    pub(crate) fn set_size(&self, size: u64, stops_at_size: bool) {
         self.lock().size = Some(size);
         if stops_at_size {
             self.restart();
@@ -100,10 +106,10 @@ mod tests {
         let control = Control::new(None);
         control.set_rate(0);
         assert!(!control.is_changed());
-        control.set_rate(10);
+        control.set_rate(10_000);
         assert!(control.take_change() && !control.is_changed());
         let limiter = control.limiter();
-        control.set_rate(20);
+        control.set_rate(20_000);
         assert!(!control.is_changed());
         assert_eq!(limiter.as_ref().map(RateLimiter::rate), Some(20));
         control.set_rate(0);

@@ -14,28 +14,27 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-/// The least age of a socket that nobody listens on before it is removed. Between its bind and its listen a caller is
-/// alive.
+/// The age from which an unused socket is removed. A caller may be between its bind and its listen.
 const STALE_AGE: Duration = Duration::from_secs(2);
 
-/// A directory that belongs to this user, and that nobody else can write to.
+/// A directory that belongs to this user, and that no other user can write to.
 #[derive(Debug)]
 pub(super) struct Directory {
-    /// All names are resolved from here, so that it does not matter what becomes of the path.
+    /// The directory that all names are relative to, even if its path changes.
     fd: OwnedFd,
 }
 
 impl Directory {
-    /// Opens the first directory that can be used. It makes `$HOME/.zc-pv` if there is no other.
+    /// Opens the first directory that can be used. Creates `$HOME/.zc-pv` if there is no other.
     ///
     /// # Errors
     ///
-    /// The last candidate and what is wrong with it.
+    /// Returns the last candidate and its error.
     pub(super) fn first() -> Result<Self, (PathBuf, io::Error)> {
         let mut last = Err((PathBuf::from("$HOME"), Errno::NOENT.into()));
         for (path, is_ours_to_make) in candidates() {
             if is_ours_to_make {
-                // The open finds out whether there is one.
+                // The open that follows reports an error.
                 let _ = rustix::fs::mkdir(&path, Mode::RWXU);
             }
             last = Self::open(&path).map_err(|error| (path, error));
@@ -46,18 +45,19 @@ impl Directory {
         last
     }
 
-    /// Opens all directories that callers may use, and leaves out what is not there or not to be trusted.
+    /// Opens all directories that callers may use. Skips those that are missing or not safe.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         candidates()
             .into_iter()
             .filter_map(|(path, _)| Self::open(&path).ok())
     }
 
-    /// Opens a directory of this user's own.
+    /// Opens a directory of this user.
     ///
     /// # Errors
     ///
-    /// `EPERM` if it belongs to somebody else, or others can write to it; `ENOTDIR` if it is a symbolic link.
+    /// Returns `EPERM` if the directory belongs to another user or others can write to it, and
+    /// `ENOTDIR` if it is a symbolic link.
     fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty())?;
@@ -68,10 +68,11 @@ impl Directory {
         Ok(Self { fd })
     }
 
-    /// Listens under the name by which the process `pid` looks for this one.
+    /// Listens under the name by which the process `pid` finds this one.
     pub(super) fn listen(self, pid: i32) -> io::Result<Listening> {
         let name = format!("{}{}", prefix(pid), std::process::id());
-        // What bears our own number is of a dead process, unless that runs in another namespace.
+        // A socket with this process's number is left from a dead process, unless that runs in
+        // another namespace.
         self.remove_stale(OsStr::new(&name), Duration::ZERO);
         let listener = UnixListener::bind(self.path(OsStr::new(&name)))?;
         Ok(Listening {
@@ -81,7 +82,7 @@ impl Directory {
         })
     }
 
-    /// Connects to all callers of the process `pid`, and removes what dead ones have left behind.
+    /// Connects to all callers of the process `pid`, and removes the sockets of dead ones.
     pub(super) fn callers(&self, pid: i32) -> Vec<UnixStream> {
         let Ok(entries) = Dir::read_from(&self.fd) else {
             return Vec::new();
@@ -102,7 +103,7 @@ impl Directory {
         callers
     }
 
-    /// Removes all sockets on which no caller listens any more.
+    /// Removes all sockets that no caller listens on.
     pub(super) fn clean(&self) {
         let Ok(entries) = Dir::read_from(&self.fd) else {
             return;
@@ -115,7 +116,7 @@ impl Directory {
         }
     }
 
-    /// Removes a socket that is at least this old and that nobody listens on.
+    /// Removes a socket that is at least this old and that no caller listens on.
     fn remove_stale(&self, name: &OsStr, age: Duration) {
         let path = self.path(name);
         let Ok(metadata) = fs::symlink_metadata(&path) else {
@@ -125,9 +126,9 @@ impl Directory {
             return;
         }
         let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        // A time in the future is no reason to keep it.
+        // A socket from the future counts as old.
         let is_old = modified.elapsed().map_or(true, |elapsed| elapsed >= age);
-        // A connection that a live caller did not expect is closed before it has said anything.
+        // If the caller is alive, this connection is closed before it sends anything.
         let refusal = UnixStream::connect(&path).map_err(|error| error.kind());
         let is_dead = matches!(
             refusal,
@@ -143,14 +144,15 @@ impl Directory {
         let _ = rustix::fs::unlinkat(&self.fd, name, AtFlags::empty());
     }
 
-    /// A path to an entry that is short enough for a socket, and holds whatever becomes of the directory's own path.
+    /// Returns the path of an entry. It is short enough for a socket, and stays valid if the
+    /// directory is moved.
     fn path(&self, name: &OsStr) -> PathBuf {
         let directory = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
         Path::new(&directory).join(name)
     }
 }
 
-/// A socket in a directory, which is removed with this.
+/// A socket that is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Listening {
     pub(super) listener: UnixListener,
@@ -164,19 +166,20 @@ impl Drop for Listening {
     }
 }
 
-/// What the names begin with of the sockets of all callers of a process. The rest is the caller's number.
+/// Returns the prefix of the names of sockets for requests to a process. The number of the caller
+/// follows.
 fn prefix(pid: i32) -> String {
     format!("zc-pv.{pid}.")
 }
 
-/// Whether a name is that of a caller's socket: `zc-pv.PID.PID`.
+/// Returns whether a name is the one of a caller's socket: `zc-pv.PID.PID`.
 fn is_socket_name(name: &OsStr) -> bool {
     let name = name.to_str().and_then(|name| name.strip_prefix("zc-pv."));
     let pids = name.and_then(|pids| pids.split_once('.'));
     pids.is_some_and(|(other, own)| other.parse::<i32>().is_ok() && own.parse::<i32>().is_ok())
 }
 
-/// The directories in which callers listen, and whether they may make them.
+/// Returns the directories in which callers may listen, and whether they may create them.
 fn candidates() -> Vec<(PathBuf, bool)> {
     let run = PathBuf::from(format!("/run/user/{}", geteuid().as_raw()));
     let mut candidates = vec![(run, false)];

@@ -1,32 +1,36 @@
-//! `-Q`: shows the progress of another process as if it were this one's.
+//! `-Q`: the display of another process's progress.
 
+use std::fs::File;
 use std::sync::Arc;
 
 use super::call::{Call, not_received};
-use super::message::{Request, Snapshot};
-use crate::exit;
-use crate::number::Unit;
-use crate::pv::changes::Changes;
-use crate::pv::display::{Display, Place, Shown, Stage};
+use super::protocol::{Request, Snapshot};
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
+use crate::common::progress::units::Unit;
+use crate::common::sys;
+use crate::pv::cleanup::Cleanup;
+use crate::pv::display::Display;
+use crate::pv::display::displayed_transfer::DisplayedTransfer;
+use crate::pv::display::event::Phase;
 use crate::pv::ending::{Ending, State};
-use crate::pv::job::open_objects;
-use crate::pv::meter::Meter;
-use crate::pv::pidfile::Pidfile;
-use crate::pv::settings::Settings;
+use crate::pv::prepare::open_objects;
+use crate::pv::settings::{JsonOutput, Settings};
+use crate::pv::shared_progress::{Position, SharedProgress};
 use crate::pv::status::Status;
-use crate::pv::witness::{Counted, Witness};
-use crate::quote::quoted;
-use crate::sys;
+use crate::pv::transfer::inspector::{Counted, Inspector};
+use crate::pv::transfer::pidfile::Pidfile;
+use crate::pv::watch::files::ProcDir;
 
-/// Shows the progress of a process until that ends.
+/// Shows the progress of a process until it ends.
 pub(super) fn show(pid: i32, mut settings: Settings) -> Result<Status, String> {
-    let pidfile = settings.pidfile.as_deref().map(Pidfile::at).transpose();
+    let pidfile = settings.pidfile.as_deref().map(Pidfile::create).transpose();
     let pidfile = pidfile.map_err(|error| {
         let path = settings.pidfile.clone().unwrap_or_default();
-        format!("{}: {}", quoted(path.as_os_str()), exit::worded(&error))
+        format!("{}: {}", quoted(path.as_os_str()), message::worded(&error))
     })?;
-    let mut progress = Progress(Call::to(pid, &Request::Query)?);
-    let first = progress.next().ok_or_else(|| not_received(pid))?;
+    let mut snapshots = Snapshots(Call::to(pid, &Request::Query)?);
+    let first = snapshots.next().ok_or_else(|| not_received(pid))?;
     if !first.counts_bytes {
         settings.counted = Counted::Records(b'\n');
         settings.unit = Unit::Lines;
@@ -34,68 +38,67 @@ pub(super) fn show(pid: i32, mut settings: Settings) -> Result<Status, String> {
         settings.counted = Counted::Bytes;
         settings.unit = Unit::Bytes;
     }
-    // No byte comes from here.
+    // This process moves no inputs.
     settings.per_file = false;
     sys::ignore_sigpipe();
     let settings = Arc::new(settings);
-    let meter = Arc::new(Meter::new(settings.counted, Witness::default()));
-    meter.follow(place(&first), first.elapsed);
-    let stage = stage(&settings, &first);
-    let objects = settings
-        .json
-        .as_ref()
-        .map(|json| open_objects(json, &settings))
+    let progress = Arc::new(SharedProgress::new(settings.counted, Inspector::default()));
+    progress.follow(position(&first), first.elapsed);
+    let phase = phase(&settings, &first);
+    let json = settings.json.as_ref();
+    let objects = json
+        .map(|json| open_objects(json, |file| used_by(pid, file, json)))
         .transpose()
         .map_err(|refusal| refusal.message)?;
-    let shown = Shown {
+    let shown = DisplayedTransfer {
         settings: settings.clone(),
-        meter: meter.clone(),
+        progress: progress.clone(),
         output: None,
-        changes: Arc::new(Changes::with(pidfile)),
-        stage,
+        cleanup: Arc::new(Cleanup::new(pidfile)),
+        phase,
     };
     let (display, _handles) = Display::begin(shown, objects)
-        .map_err(|error| format!("(stderr): {}", exit::worded(&error)))?;
+        .map_err(|error| format!("(stderr): {}", message::worded(&error)))?;
     let mut last = first;
-    for snapshot in progress {
-        if snapshot.stage != last.stage {
-            display.stage(self::stage(&settings, &snapshot));
+    for snapshot in snapshots {
+        if snapshot.phase != last.phase {
+            display.phase(self::phase(&settings, &snapshot));
         } else if (snapshot.total, snapshot.total_bytes) != (last.total, last.total_bytes) {
             display.resize(snapshot.total, snapshot.total_bytes);
         }
-        meter.follow(place(&snapshot), snapshot.elapsed);
+        progress.follow(position(&snapshot), snapshot.elapsed);
         last = snapshot;
     }
-    display.finish(Ending {
+    let status = display.finish(Ending {
         state: match last.state {
-            // It was killed, and could not tell its end.
+            // The process was killed before it could report its end.
             State::Running => State::Interrupted,
             ended => ended,
         },
         error: None,
         digest: None,
     });
-    Ok(Status::GOOD)
+    Ok(status)
 }
 
-/// The snapshots of a process, to its end.
-struct Progress(Call);
+/// An iterator over the snapshots of a process.
+struct Snapshots(Call);
 
-impl Iterator for Progress {
+impl Iterator for Snapshots {
     type Item = Snapshot;
 
     fn next(&mut self) -> Option<Snapshot> {
         let mut line = String::new();
-        // A process that is killed may end in the middle of a line.
+        // A killed process may end in the middle of a line.
         self.0.read_line(&mut line).ok()?;
         serde_json::from_str(&line).ok()
     }
 }
 
-fn place(snapshot: &Snapshot) -> Place {
-    Place {
+fn position(snapshot: &Snapshot) -> Position {
+    Position {
         bytes: if snapshot.counts_bytes {
-            // What has arrived, and not what the output has accepted.
+            // The bytes that have arrived, instead of those that the output has accepted.
             snapshot.moved
         } else {
             snapshot.bytes
@@ -104,11 +107,20 @@ fn place(snapshot: &Snapshot) -> Place {
     }
 }
 
-fn stage(settings: &Settings, snapshot: &Snapshot) -> Stage {
-    Stage {
+fn phase(settings: &Settings, snapshot: &Snapshot) -> Phase {
+    Phase {
         name: settings.name.clone(),
         total: snapshot.total,
         bytes: snapshot.total_bytes,
-        from: Place::default(),
+        from: Position::default(),
     }
+}
+
+/// Returns an error message if the process has the file open to which the JSON objects would be
+/// written.
+fn used_by(pid: i32, file: &File, json: &JsonOutput) -> Option<String> {
+    let stat = rustix::fs::fstat(file).ok()?;
+    let process = ProcDir::open(pid).ok()?;
+    let is_open = process.has_open((stat.st_dev, stat.st_ino), None);
+    is_open.then(|| format!("{}: process {pid} has the file of --json open", json.name()))
 }

@@ -1,7 +1,7 @@
-//! What another process has open.
+//! The open files of another process.
 //!
-//! This is read from `/proc` by hand: the procfs crate tells neither a descriptor's position nor the size of
-//! what it leads to.
+//! They are read from `/proc` without the procfs crate, which gives neither the position of a
+//! descriptor nor the size of its file.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -13,76 +13,76 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::Process;
-use crate::pv::device;
+use crate::pv::transfer::block_device;
 
-/// A process that is held on to by its directory in `/proc`.
+/// A process, identified by its directory in `/proc`.
 ///
-/// A descriptor of that directory does not come to mean another process when the number is given again:
-/// everything asked through it then fails with `ESRCH`.
+/// The descriptor of that directory never refers to another process with the same number: every
+/// access through it then fails with `ESRCH`.
 #[derive(Debug)]
-pub struct Held {
+pub struct ProcDir {
     directory: OwnedFd,
 }
 
 /// A file that a process has open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFile {
-    /// The descriptor's number.
+    /// The number of the descriptor.
     pub fd: RawFd,
-    /// What it leads to.
+    /// The type of the file.
     pub kind: Kind,
-    /// The file's device and number.
+    /// The device and inode of the file.
     pub identity: (u64, u64),
-    /// What the process may do with it.
+    /// The access mode.
     pub access: Access,
-    /// Where the next byte is read or written.
+    /// The position of the next byte.
     pub position: u64,
-    /// How much there is, if that can be told.
+    /// The size of the file, if it is known.
     pub size: Option<u64>,
-    /// What the kernel calls it.
+    /// The path of the file, as the kernel gives it.
     pub path: PathBuf,
 }
 
-/// What a descriptor leads to.
+/// The type of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file.
     Regular,
     /// A block device.
     Block,
-    /// Whatever has no position that tells how far somebody has come.
+    /// Any other type. Its position does not show the progress.
     Other,
 }
 
-/// What may be done with a descriptor.
+/// The access mode of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It is only read.
+    /// The descriptor is only read.
     Read,
-    /// It is written to, and perhaps also read.
+    /// The descriptor is written to, and may also be read.
     Write,
 }
 
-/// What there is to see of a process.
+/// The open files of a process.
 #[derive(Debug)]
-pub enum Sight {
-    /// These are open.
+pub enum FdTable {
+    /// These files are open.
     Open(Vec<OpenFile>),
-    /// These are open, and nothing more will happen to them.
+    /// These files are open, and nothing more will happen to them.
     Last(Vec<OpenFile>),
     /// The process has ended.
     Ended,
-    /// The process may not be examined.
+    /// The process may not be read.
     Hidden(io::Error),
 }
 
-impl Held {
-    /// Holds on to a process.
+impl ProcDir {
+    /// Opens the directory of a process.
     ///
     /// # Errors
     ///
-    /// `ESRCH` if there is none of this number, `EPERM` if what it has open is none of our business.
-    pub fn on(pid: i32) -> io::Result<Self> {
+    /// Returns `ESRCH` if there is no such process, and `EPERM` if its files may not be read.
+    pub fn open(pid: i32) -> io::Result<Self> {
         let directory = rustix::fs::open(
             format!("/proc/{pid}"),
             OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
@@ -95,34 +95,48 @@ impl Held {
             })?,
         };
         match held.fds() {
-            // A zombie has no descriptors left, not even none.
+            // A zombie has no descriptors.
             Err(Errno::NOENT) => Err(Errno::SRCH.into()),
-            // As kill(2) would put it, which pv asks.
+            // pv asks kill(2), which returns this error.
             Err(Errno::ACCESS) => Err(Errno::PERM.into()),
             Err(errno) => Err(errno.into()),
             Ok(_) => Ok(held),
         }
     }
 
-    /// What a descriptor leads to.
+    /// Returns the file of a descriptor.
     ///
     /// # Errors
     ///
-    /// `ENOENT` if it is closed, `ESRCH` if the process has ended.
+    /// Returns `ENOENT` if the descriptor is closed, and `ESRCH` if the process has ended.
     pub fn file(&self, fd: RawFd) -> io::Result<OpenFile> {
         Ok(self.open_file(fd)?)
     }
 
-    /// The descriptor by which the process writes to a file, if it does.
+    /// Returns the descriptor by which the process writes to a file, if it does.
     pub(super) fn writes_to(&self, identity: (u64, u64)) -> Option<RawFd> {
         let is_writer = |fd: &RawFd| {
-            let stat = rustix::fs::statat(&self.directory, format!("fd/{fd}"), AtFlags::empty());
-            stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == identity)
+            self.identity(*fd) == Some(identity)
                 && self
                     .file(*fd)
                     .is_ok_and(|file| file.access == Access::Write)
         };
         self.fds().ok()?.into_iter().find(is_writer)
+    }
+
+    /// Returns whether the process has a file (device and inode) open, by the descriptor `only` if
+    /// that is given.
+    pub(crate) fn has_open(&self, identity: (u64, u64), only: Option<RawFd>) -> bool {
+        let is_open = |fd: RawFd| self.identity(fd) == Some(identity);
+        match only {
+            Some(fd) => is_open(fd),
+            None => self.fds().is_ok_and(|fds| fds.into_iter().any(is_open)),
+        }
+    }
+
+    fn identity(&self, fd: RawFd) -> Option<(u64, u64)> {
+        let stat = rustix::fs::statat(&self.directory, format!("fd/{fd}"), AtFlags::empty());
+        stat.ok().map(|stat| (stat.st_dev, stat.st_ino))
     }
 
     fn fds(&self) -> Result<Vec<RawFd>, Errno> {
@@ -167,10 +181,10 @@ impl Held {
         })
     }
 
-    /// Whether nothing is left of the process but what its parent has not asked for yet.
+    /// Returns whether the process has ended, even if its parent has not waited for it.
     fn has_ended(&self) -> Result<bool, Errno> {
         let stat = self.text("stat")?;
-        // The name before the state may hold anything, closing parentheses too.
+        // The name before the state may hold any characters, including parentheses.
         let state = stat.rsplit_once(") ").map(|(_, rest)| rest);
         Ok(state.is_none_or(|rest| rest.starts_with(['Z', 'X'])))
     }
@@ -197,7 +211,7 @@ impl Held {
         for fd in fds {
             match self.open_file(fd) {
                 Ok(file) => files.push(file),
-                // Closed since it was listed.
+                // The descriptor was closed after it was listed.
                 Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno),
             }
@@ -206,31 +220,31 @@ impl Held {
     }
 }
 
-impl Process for Held {
-    fn sight(&mut self, only: Option<RawFd>) -> Sight {
+impl Process for ProcDir {
+    fn snapshot(&mut self, only: Option<RawFd>) -> FdTable {
         match self.open_files(only) {
-            Ok(Some(files)) => Sight::Open(files),
-            Ok(None) | Err(Errno::SRCH | Errno::NOENT) => Sight::Ended,
-            Err(Errno::ACCESS) => Sight::Hidden(Errno::PERM.into()),
-            Err(errno) => Sight::Hidden(errno.into()),
+            Ok(Some(files)) => FdTable::Open(files),
+            Ok(None) | Err(Errno::SRCH | Errno::NOENT) => FdTable::Ended,
+            Err(Errno::ACCESS) => FdTable::Hidden(Errno::PERM.into()),
+            Err(errno) => FdTable::Hidden(errno.into()),
         }
     }
 }
 
 impl OpenFile {
-    /// Whether its position tells how far somebody has come.
+    /// Returns whether the position shows the progress.
     #[must_use]
-    pub fn is_told(&self) -> bool {
+    pub fn has_position(&self) -> bool {
         matches!(self.kind, Kind::Regular | Kind::Block)
     }
 
-    /// Whether a later look sees the same file, open in the same way.
+    /// Returns whether a later poll found the same file, open in the same mode.
     #[must_use]
     pub fn is_still(&self, later: &Self) -> bool {
         (self.fd, self.identity, self.access) == (later.fd, later.identity, later.access)
     }
 
-    /// How far the position is going to move, if that can be told: a file that is written grows.
+    /// Returns the final position, if it is known: a file that is written grows.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
         match (self.kind, self.access) {
@@ -244,14 +258,14 @@ fn size(stat: &Stat, kind: Kind) -> Option<u64> {
     match kind {
         Kind::Regular => u64::try_from(stat.st_size).ok(),
         Kind::Block => {
-            // Whoever may watch the process may still not open the device.
-            device::size(stat)
+            // The user may watch the process, but perhaps not open the device.
+            block_device::size(stat)
         }
         Kind::Other => None,
     }
 }
 
-/// The value of a line of `/proc/PID/fdinfo/FD`.
+/// Returns the value of a line of `/proc/PID/fdinfo/FD`.
 fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = info.lines();
     lines.find_map(|line| line.strip_prefix(name).map(str::trim))
@@ -266,8 +280,8 @@ mod tests {
 
     use super::*;
 
-    fn this_process() -> Held {
-        Held::on(rustix::process::getpid().as_raw_nonzero().get()).unwrap()
+    fn this_process() -> ProcDir {
+        ProcDir::open(rustix::process::getpid().as_raw_nonzero().get()).unwrap()
     }
 
     #[test]
@@ -294,7 +308,7 @@ mod tests {
     fn what_is_no_file_has_nothing_to_tell() {
         let (reader, _writer) = io::pipe().unwrap();
         let seen = this_process().file(reader.as_raw_fd()).unwrap();
-        assert!(!seen.is_told());
+        assert!(!seen.has_position());
         assert_eq!(seen.total(), None);
     }
 
@@ -302,17 +316,17 @@ mod tests {
     fn a_process_that_has_ended_is_told_from_one_that_never_was() {
         let child = Command::new("cat").stdin(Stdio::piped()).spawn();
         let mut child = child.unwrap();
-        let mut held = Held::on(i32::try_from(child.id()).unwrap()).unwrap();
-        assert!(matches!(held.sight(None), Sight::Open(_)));
+        let mut held = ProcDir::open(i32::try_from(child.id()).unwrap()).unwrap();
+        assert!(matches!(held.snapshot(None), FdTable::Open(_)));
         // At the end of its input it ends, and stays a zombie until it is waited for.
         drop(child.stdin.take());
-        while !matches!(held.sight(None), Sight::Ended) {
+        while !matches!(held.snapshot(None), FdTable::Ended) {
             std::thread::yield_now();
         }
         child.wait().unwrap();
-        assert!(matches!(held.sight(None), Sight::Ended));
+        assert!(matches!(held.snapshot(None), FdTable::Ended));
 
-        let error = Held::on(i32::MAX).unwrap_err();
+        let error = ProcDir::open(i32::MAX).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
     }
 }

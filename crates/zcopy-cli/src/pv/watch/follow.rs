@@ -1,96 +1,102 @@
-//! A run of `-d`: who is found, looked at and shown, in which order.
+//! A run of `-d`, from the options to the exit status.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use super::files::{Held, Kind, Sight};
+use super::files::{FdTable, Kind, ProcDir};
 use super::growing::GrowingFile;
 use super::name::name;
 use super::target::{Target, targets};
 use super::{Process, Row, View, Watch};
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
+use crate::common::progress::clock;
+use crate::common::sys;
+use crate::pv::args::Args;
+use crate::pv::display::format::{Format, Layout, Segment};
+use crate::pv::display::json;
+use crate::pv::display::objects::{Objects, is_broken_pipe, write_error};
+use crate::pv::display::render::{RenderOptions, render};
+use crate::pv::display::screen::{MultiLineScreen, Screen, Setup};
+use crate::pv::display::signals::{self, Event, Signals};
 use crate::pv::ending::{Ending, State};
-use crate::pv::format::{Format, Layout, Piece};
-use crate::pv::json;
-use crate::pv::objects::Objects;
-use crate::pv::options::Args;
-use crate::pv::pidfile::Pidfile;
-use crate::pv::render::{Look, render};
-use crate::pv::screen::{Screen, Setup, Several};
+use crate::pv::prepare::open_objects;
 use crate::pv::settings::{Form, JsonOutput, Settings, Size};
-use crate::pv::signals::{self, Event, Signals};
 use crate::pv::status::Status;
-use crate::quote::quoted;
-use crate::{exit, sys, time};
+use crate::pv::transfer::pidfile::Pidfile;
 
-/// How wide the display is taken for where there is none.
-const USUAL_WIDTH: usize = 80;
+/// The assumed width of a display without a terminal.
+const DEFAULT_WIDTH: usize = 80;
 
-/// Watches whoever the command line names until there is nothing more to see.
-pub(in crate::pv) fn follow(args: &Args, settings: &Settings) -> Status {
+/// Watches the targets of the command line until all are over.
+pub(crate) fn follow(args: &Args, settings: &Settings) -> Status {
     let wanted = refused(args).map_or_else(|| targets(&args.watchfd, &args.files), Err);
     let wanted = match wanted {
         Ok(wanted) => wanted,
         Err(message) => {
-            exit::say(&message);
+            message::warn(&message);
             return Status::MEMORY;
         }
     };
-    let pidfile = match settings.pidfile.as_deref().map(Pidfile::at).transpose() {
+    let pidfile = match settings.pidfile.as_deref().map(Pidfile::create).transpose() {
         Ok(pidfile) => pidfile,
         Err(error) => {
             let path = settings.pidfile.clone().unwrap_or_default();
-            let error = exit::worded(&error);
-            exit::say(&format!("{}: {error}", quoted(path.as_os_str())));
+            let error = message::worded(&error);
+            message::warn(&format!("{}: {error}", quoted(path.as_os_str())));
             return Status::PIDFILE;
         }
     };
     let mut status = Status::GOOD;
-    let mut held = Vec::new();
+    let mut watched = Vec::new();
     let size = given_size(settings);
     for target in &wanted {
-        match hold(target, size) {
-            Ok(watched) => held.push((target.clone(), watched)),
+        match open(target, size) {
+            Ok(opened) => watched.push((target.clone(), opened)),
             Err(message) => {
-                exit::say(&message);
+                message::warn(&message);
                 status.add(Status::ACCESS);
             }
         }
     }
-    if held.is_empty() {
+    if watched.is_empty() {
         return status;
     }
-    let objects = match settings.json.as_ref().map(open_objects).transpose() {
+    let json = settings.json.as_ref();
+    let objects = json.map(|json| open_objects(json, |file| is_watched(file, json, &watched)));
+    let objects = match objects.transpose() {
         Ok(objects) => objects,
-        Err(message) => {
-            exit::say(&message);
-            status.add(Status::ACCESS);
+        Err(refusal) => {
+            status.add(refusal.report(settings, None));
             return status;
         }
     };
-    match Follower::of(&wanted, held, settings, pidfile, objects) {
-        Ok(follower) => status.add(follower.run()),
+    match WatchLoop::new(&wanted, watched, settings, pidfile, objects) {
+        Ok(watch_loop) => status.add(watch_loop.run()),
         Err(error) => {
-            exit::say(&format!("(stderr): {}", exit::worded(&error)));
+            message::warn(&format!("(stderr): {}", message::worded(&error)));
             status.add(Status::INTERNAL);
         }
     }
     status
 }
 
-/// Opens the place for objects, and empties a file.
-fn open_objects(json: &JsonOutput) -> Result<Objects, String> {
-    let refused = |error| format!("{}: {}", json.name(), exit::worded(&error));
-    let objects = Objects::open(json).map_err(refused)?;
-    if let (JsonOutput::File(_), Some(file)) = (json, objects.file()) {
-        file.set_len(0).map_err(refused)?;
-    }
-    Ok(objects)
+/// Returns the reason why objects cannot be written to a file: it is watched.
+fn is_watched(file: &File, json: &JsonOutput, watched: &[(Target, Watched)]) -> Option<String> {
+    let stat = rustix::fs::fstat(file).ok()?;
+    let identity = (stat.st_dev, stat.st_ino);
+    let is_watched = watched.iter().any(|(target, watched)| match watched {
+        Watched::Process(process) => process.has_open(identity, target.fd()),
+        Watched::File(file) => file.identity() == Some(identity),
+    });
+    is_watched.then(|| format!("{}: file of --json is watched", json.name()))
 }
 
-/// Why these options do not go together, in pv's words.
+/// Returns the reason why options cannot be combined, in the wording of pv.
 fn refused(args: &Args) -> Option<String> {
     let says_where = args.output.is_some() || args.store_and_forward.is_some();
     let says_how = args.line_mode
@@ -124,78 +130,82 @@ fn refused(args: &Args) -> Option<String> {
 /// A process or a file that is watched.
 #[derive(Debug)]
 enum Watched {
-    Process(Held),
+    Process(ProcDir),
     File(GrowingFile),
 }
 
 impl Process for Watched {
-    fn sight(&mut self, only: Option<RawFd>) -> Sight {
+    fn snapshot(&mut self, only: Option<RawFd>) -> FdTable {
         match self {
-            Self::Process(process) => process.sight(only),
-            Self::File(file) => file.sight(only),
+            Self::Process(process) => process.snapshot(only),
+            Self::File(file) => file.snapshot(only),
         }
     }
 }
 
-/// The size that the user has given.
+/// Returns the size that the user has given.
 fn given_size(settings: &Settings) -> Option<u64> {
     match settings.size {
-        Some(Size::Of(size)) => Some(size).filter(|size| *size > 0),
+        Some(Size::Exact(size)) => Some(size).filter(|size| *size > 0),
         _ => None,
     }
 }
 
-/// Holds on to one that is wanted, or says why not.
-fn hold(target: &Target, size: Option<u64>) -> Result<Watched, String> {
+/// Opens a target, or returns the error.
+fn open(target: &Target, size: Option<u64>) -> Result<Watched, String> {
     let pid = match target {
         Target::Process(pid) | Target::Descriptor(pid, _) => *pid,
         Target::File(path) => {
             let name = quoted(path.as_os_str());
             let file = GrowingFile::open(path, size).map_err(|error| match error.kind() {
                 io::ErrorKind::InvalidInput => format!("{name}: not a regular file"),
-                _ => format!("{name}: {}", exit::worded(&error)),
+                _ => format!("{name}: {}", message::worded(&error)),
             })?;
             return Ok(Watched::File(file));
         }
     };
-    let held = Held::on(pid).map_err(|error| format!("pid {pid}: {}", exit::worded(&error)))?;
+    let watched =
+        ProcDir::open(pid).map_err(|error| format!("pid {pid}: {}", message::worded(&error)))?;
     if let Some(fd) = target.fd() {
-        let file = held.file(fd);
-        let file = file.map_err(|error| format!("pid {pid}: fd {fd}: {}", exit::worded(&error)))?;
+        let file = watched.file(fd);
+        let file =
+            file.map_err(|error| format!("pid {pid}: fd {fd}: {}", message::worded(&error)))?;
         if file.kind == Kind::Other {
             let path = quoted(file.path.as_os_str());
             let what = "not a regular file or block device";
             return Err(format!("pid {pid}: fd {fd}: {path}: {what}"));
         }
     }
-    Ok(Watched::Process(held))
+    Ok(Watched::Process(watched))
 }
 
-/// A watch that is shown.
-struct Follower<'a> {
+/// A watch with its display.
+struct WatchLoop<'a> {
     settings: &'a Settings,
     pidfile: Option<Pidfile>,
     watch: Watch<Watched>,
-    screen: Several,
-    /// Where objects go, if not to standard error.
+    screen: MultiLineScreen,
+    /// The output for objects, if it is not standard error.
     objects: Option<Objects>,
+    has_lost_object: bool,
     format: Format,
-    /// Whether a row has to say whose it is.
+    /// Whether rows show the number of the process.
     is_of_several: bool,
-    /// The name of a lone descriptor's row.
+    /// The name of the row, if there is only one.
     name: Option<String>,
-    /// Where we are: paths are shown from there.
+    /// The working directory. Paths below it are shown relative to it.
     directory: PathBuf,
     begin: Instant,
-    /// Time in which this process was stopped.
+    /// The time in which this process was stopped.
     stopped: Duration,
 }
 
-impl<'a> Follower<'a> {
-    /// Rows have the names that they would have if all that are wanted had been found.
-    fn of(
+impl<'a> WatchLoop<'a> {
+    /// Creates the loop. Names of rows depend on all wanted targets, even on those that could not
+    /// be opened.
+    fn new(
         wanted: &[Target],
-        held: Vec<(Target, Watched)>,
+        watched: Vec<(Target, Watched)>,
         settings: &'a Settings,
         pidfile: Option<Pidfile>,
         objects: Option<Objects>,
@@ -218,9 +228,10 @@ impl<'a> Follower<'a> {
         Ok(Self {
             settings,
             pidfile,
-            watch: Watch::of(held, settings.window, size),
-            screen: Several::on(screen),
+            watch: Watch::new(watched, settings.window, size),
+            screen: MultiLineScreen::on(screen),
             objects,
+            has_lost_object: false,
             format,
             is_of_several,
             name: settings.name.clone().filter(|_| is_lone),
@@ -236,7 +247,11 @@ impl<'a> Follower<'a> {
             return Status::INTERNAL;
         };
         let mut status = Status::GOOD;
-        let mut rows = self.look(&mut status).rows;
+        let first = self.poll(&mut status);
+        if self.watch.is_over() {
+            self.put_objects(&first);
+        }
+        let mut rows = first.rows;
         let mut due = self.begin + self.settings.interval;
         while !self.watch.is_over() {
             let timeout = due.saturating_duration_since(Instant::now());
@@ -259,19 +274,20 @@ impl<'a> Follower<'a> {
                     for row in rows.iter().filter(|row| !row.reading.is_over) {
                         self.put_object(row, Some(&Ending::interrupted()));
                     }
+                    status.add(self.objects_status());
                     if signal == libc::SIGQUIT {
-                        // Whoever wants to look at a core gets one.
+                        // The process dumps core.
                         self.pidfile = None;
-                        sys::by_default(signal);
+                        sys::raise_default(signal);
                     }
                     let name = signals::name(signal);
-                    self.say(&format!("interrupted by a signal: {name}"));
+                    self.warn(&format!("interrupted by a signal: {name}"));
                     self.screen.close();
                     status.add(Status::SIGNAL);
                     return status;
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    let view = self.look(&mut status);
+                    let view = self.poll(&mut status);
                     self.put_objects(&view);
                     if self.begin.elapsed() >= self.settings.delay {
                         self.show(&view.rows);
@@ -283,34 +299,35 @@ impl<'a> Follower<'a> {
             }
         }
         self.screen.finish();
+        status.add(self.objects_status());
         status
     }
 
-    fn look(&mut self, status: &mut Status) -> View {
+    fn poll(&mut self, status: &mut Status) -> View {
         let now = self.begin.elapsed().saturating_sub(self.stopped);
-        let view = self.watch.look(now, &time::now());
+        let view = self.watch.poll(now, &clock::now());
         for (target, error) in &view.hidden {
             let name = match target {
                 Target::File(path) => quoted(path.as_os_str()),
                 Target::Process(pid) | Target::Descriptor(pid, _) => format!("pid {pid}"),
             };
-            self.say(&format!("{name}: {}", exit::worded(error)));
+            self.warn(&format!("{name}: {}", message::worded(error)));
             status.add(Status::ACCESS);
         }
         view
     }
 
-    fn say(&mut self, message: &str) {
-        let program = exit::program();
+    fn warn(&mut self, message: &str) {
+        let program = message::program();
         let message = format!("{}: {message}", program.to_string_lossy());
-        self.screen.say(&message);
+        self.screen.write_message(&message);
     }
 
     fn show(&mut self, rows: &[Row]) {
         match self.settings.form {
             Form::Numeric => {
                 for line in self.lines(rows) {
-                    self.screen.say(&line);
+                    self.screen.write_message(&line);
                 }
             }
             Form::Line if self.screen.screen().is_wanted() => {
@@ -321,7 +338,8 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Writes an object for each row. The last one of a row tells how it ended, even before the delay is over.
+    /// Writes an object for each row. The last object of a row has its end, and is written even
+    /// before the delay is over.
     fn put_objects(&mut self, view: &View) {
         let is_early = self.begin.elapsed() < self.settings.delay;
         for row in &view.rows {
@@ -332,7 +350,7 @@ impl<'a> Follower<'a> {
             let failed = view.hidden.iter().find(|(target, _)| is_of(target));
             let ending = row.reading.is_over.then(|| Ending {
                 state: failed.map_or(State::Done, |_| State::Failed),
-                error: failed.map(|(_, error)| exit::worded(error)),
+                error: failed.map(|(_, error)| message::worded(error)),
                 digest: None,
             });
             if ending.is_some() || !is_early {
@@ -341,14 +359,14 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Writes an object, if objects are wanted. It is the last one of its row if it has an ending.
+    /// Writes an object, if objects are wanted. With an ending it is the last one of its row.
     fn put_object(&mut self, row: &Row, ending: Option<&Ending>) {
         if self.settings.form != Form::Json && self.objects.is_none() {
             return;
         }
         let path = row.path.to_string_lossy();
-        let line = json::Line::of(&row.reading, Some(&path), row.reading.moved, true, None);
-        let line = crate::json::line(&match ending {
+        let line = json::Line::new(&row.reading, Some(&path), row.reading.moved, true, None);
+        let line = crate::common::progress::json::line(&match ending {
             Some(ending) => line.ending(ending),
             None => line,
         });
@@ -359,34 +377,51 @@ impl<'a> Follower<'a> {
                     None => objects.put(&line),
                 };
                 if let Err(error) = written {
-                    let name = objects.name();
-                    let message = format!("{name}: write error: {}", exit::worded(&error));
-                    self.say(&message);
+                    let message = write_error(objects.name(), &error);
+                    self.warn(&message);
+                    self.has_lost_object = true;
                 }
             }
-            None => self.screen.say(&line),
+            None => self.screen.write_message(&line),
+        }
+    }
+
+    /// Returns the error of objects that could not be written, as a status.
+    fn objects_status(&self) -> Status {
+        let error = self.screen.screen().write_error();
+        let is_json = self.settings.form == Form::Json;
+        let has_lost_object = error.is_some_and(|error| is_json && !is_broken_pipe(&error));
+        if has_lost_object || self.has_lost_object {
+            Status::INTERNAL
+        } else {
+            Status::GOOD
         }
     }
 
     fn lines(&self, rows: &[Row]) -> Vec<String> {
         let lines = rows.iter().map(|row| {
             let mut line = String::new();
-            render(&self.format, &row.reading, &self.look_of(row), &mut line);
+            render(
+                &self.format,
+                &row.reading,
+                &self.render_options(row),
+                &mut line,
+            );
             line
         });
         lines.collect()
     }
 
-    fn look_of(&self, row: &Row) -> Look {
+    fn render_options(&self, row: &Row) -> RenderOptions {
         let settings = self.settings;
         let screen = self.screen.screen();
-        let terminal = screen.look();
+        let terminal = screen.capabilities();
         let width = match settings.form {
             Form::Line => usize::from(screen.size().columns),
-            _ => settings.columns.map_or(USUAL_WIDTH, usize::from),
+            _ => settings.columns.map_or(DEFAULT_WIDTH, usize::from),
         };
         let own_name = || name(row, self.is_of_several, width, &self.directory);
-        Look {
+        RenderOptions {
             width,
             unit: settings.unit,
             si: settings.si,
@@ -399,13 +434,13 @@ impl<'a> Follower<'a> {
     }
 }
 
-/// The format with a name in front, unless it says where the name is to be.
+/// Puts the name first in a format that has none.
 fn named(mut format: Format) -> Format {
-    if !format.pieces.contains(&Piece::Name) {
+    if !format.segments.contains(&Segment::Name) {
         if format.layout != Layout::Joined {
-            format.pieces.insert(0, Piece::Literal(" ".to_owned()));
+            format.segments.insert(0, Segment::Literal(" ".to_owned()));
         }
-        format.pieces.insert(0, Piece::Name);
+        format.segments.insert(0, Segment::Name);
     }
     format
 }

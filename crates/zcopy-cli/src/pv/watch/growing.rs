@@ -1,4 +1,4 @@
-//! A file that grows, watched by its path.
+//! A growing file, watched by its path.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
@@ -7,27 +7,27 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dir, FileType, Mode, OFlags, fstat};
 
 use super::Process;
-use super::files::{Access, Held, Kind, OpenFile, Sight};
+use super::files::{Access, FdTable, Kind, OpenFile, ProcDir};
 
-/// A file that grows. It is over when it has the expected size, or when the last process that had it open for writing
-/// has closed it.
+/// A growing file. It is over when it has the expected size, or when the last process that had it
+/// open for writing has closed it.
 #[derive(Debug)]
 pub(super) struct GrowingFile {
-    /// The file itself, whatever happens to its name.
+    /// The file itself, even if its name changes.
     file: OwnedFd,
     path: PathBuf,
     expected: Option<u64>,
-    /// A process that writes to it, and the descriptor.
-    writer: Option<(Held, RawFd)>,
+    /// A process that writes to the file, and its descriptor.
+    writer: Option<(ProcDir, RawFd)>,
     had_writer: bool,
 }
 
 impl GrowingFile {
-    /// Opens a regular file, without reading it. `expected` is the size that it will have.
+    /// Opens a regular file, without reading it. `expected` is its final size.
     ///
     /// # Errors
     ///
-    /// What `open(2)` says, and `InvalidInput` if it is no regular file.
+    /// Returns the error of `open(2)`, and `InvalidInput` if the file is not regular.
     pub(super) fn open(path: &Path, expected: Option<u64>) -> io::Result<Self> {
         let file = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
@@ -50,8 +50,14 @@ impl GrowingFile {
         })
     }
 
-    /// The file as it is now. The size is how far it has come.
-    fn look(&self) -> io::Result<OpenFile> {
+    /// Returns the device and inode of the file, which do not change.
+    pub(super) fn identity(&self) -> Option<(u64, u64)> {
+        let stat = fstat(&self.file).ok()?;
+        Some((stat.st_dev, stat.st_ino))
+    }
+
+    /// Reads the state of the file. Its size is the progress.
+    fn read_state(&self) -> io::Result<OpenFile> {
         let stat = fstat(&self.file)?;
         Ok(OpenFile {
             fd: 0,
@@ -64,9 +70,9 @@ impl GrowingFile {
         })
     }
 
-    /// Whether a process has it open for writing, as far as this process may see.
+    /// Returns whether a process has the file open for writing, as far as this process may see.
     fn has_writer(&mut self, identity: (u64, u64)) -> bool {
-        let writes = |(process, fd): &(Held, RawFd)| {
+        let writes = |(process, fd): &(ProcDir, RawFd)| {
             process
                 .file(*fd)
                 .is_ok_and(|file| file.identity == identity && file.access == Access::Write)
@@ -80,29 +86,29 @@ impl GrowingFile {
 }
 
 impl Process for GrowingFile {
-    fn sight(&mut self, _only: Option<RawFd>) -> Sight {
+    fn snapshot(&mut self, _only: Option<RawFd>) -> FdTable {
         let had_writer = self.had_writer;
-        let outcome = self.look().and_then(|before| {
+        let outcome = self.read_state().and_then(|before| {
             let is_written = self.has_writer(before.identity);
-            // The last writer may have written and closed it since.
-            Ok((self.look()?, is_written))
+            // The last writer may have written to the file and closed it since.
+            Ok((self.read_state()?, is_written))
         });
         match outcome {
             Ok((file, is_written)) => {
                 let is_complete = self.expected.is_some_and(|size| file.position >= size);
                 if is_complete || (had_writer && !is_written) {
-                    Sight::Last(vec![file])
+                    FdTable::Last(vec![file])
                 } else {
-                    Sight::Open(vec![file])
+                    FdTable::Open(vec![file])
                 }
             }
-            Err(error) => Sight::Hidden(error),
+            Err(error) => FdTable::Hidden(error),
         }
     }
 }
 
 /// Finds a process that has a file open for writing.
-fn writer_of(identity: (u64, u64)) -> Option<(Held, RawFd)> {
+fn writer_of(identity: (u64, u64)) -> Option<(ProcDir, RawFd)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let processes = rustix::fs::open("/proc", flags, Mode::empty()).ok()?;
     for entry in Dir::new(processes).ok()?.flatten() {
@@ -110,7 +116,7 @@ fn writer_of(identity: (u64, u64)) -> Option<(Held, RawFd)> {
         let Some(pid) = pid.and_then(|pid| pid.parse().ok()) else {
             continue;
         };
-        let Ok(process) = Held::on(pid) else {
+        let Ok(process) = ProcDir::open(pid) else {
             continue;
         };
         if let Some(fd) = process.writes_to(identity) {
@@ -128,10 +134,10 @@ mod tests {
 
     use super::*;
 
-    fn position(sight: &Sight) -> (u64, bool) {
-        match sight {
-            Sight::Open(files) => (files[0].position, false),
-            Sight::Last(files) => (files[0].position, true),
+    fn position(table: &FdTable) -> (u64, bool) {
+        match table {
+            FdTable::Open(files) => (files[0].position, false),
+            FdTable::Last(files) => (files[0].position, true),
             other => panic!("{other:?}"),
         }
     }
@@ -142,12 +148,12 @@ mod tests {
         let path = directory.path().join("file");
         let mut writer = File::create(&path).unwrap();
         let mut growing = GrowingFile::open(&path, None).unwrap();
-        assert_eq!(position(&growing.sight(None)), (0, false));
+        assert_eq!(position(&growing.snapshot(None)), (0, false));
         writer.write_all(b"12345").unwrap();
         std::fs::rename(&path, directory.path().join("renamed")).unwrap();
-        assert_eq!(position(&growing.sight(None)), (5, false));
+        assert_eq!(position(&growing.snapshot(None)), (5, false));
         drop(writer);
-        assert_eq!(position(&growing.sight(None)), (5, true));
+        assert_eq!(position(&growing.snapshot(None)), (5, true));
     }
 
     #[test]
@@ -157,9 +163,9 @@ mod tests {
         std::fs::write(&path, "1234").unwrap();
         let mut growing = GrowingFile::open(&path, Some(5)).unwrap();
         for _ in 0..2 {
-            assert_eq!(position(&growing.sight(None)), (4, false));
+            assert_eq!(position(&growing.snapshot(None)), (4, false));
         }
         std::fs::write(&path, "123456").unwrap();
-        assert_eq!(position(&growing.sight(None)), (6, true));
+        assert_eq!(position(&growing.snapshot(None)), (6, true));
     }
 }

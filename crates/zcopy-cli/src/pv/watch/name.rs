@@ -1,24 +1,26 @@
-//! What stands before a row: whose descriptor it is, and which file.
+//! The name of a row: the descriptor and the file.
 
 use std::path::Path;
 
 use super::Row;
 
-/// Columns before the path, with the colon behind it: a descriptor's number, or a process's too.
-const ALONE: usize = 6;
-const AMONG_OTHERS: usize = 15;
+/// The columns before the path, for the descriptor and a colon.
+const FD_COLUMNS: usize = 6;
 
-/// The fewest columns that a path gets: one character, and the dots for the others.
-const FEWEST: usize = 4;
+/// The columns before the path, for the process, the descriptor and their colons.
+const PID_AND_FD_COLUMNS: usize = 15;
 
-/// The name of a row on a terminal of some width, half of which may be taken by the name.
+/// The fewest columns of a path: one character and three dots.
+const MIN_PATH_COLUMNS: usize = 4;
+
+/// Returns the name of a row. It takes at most half of the width of the terminal.
 ///
-/// A path below `directory`, which is where we are, is shown from there.
+/// A path below `directory`, the working directory, is shown relative to it.
 pub(super) fn name(row: &Row, is_of_several: bool, width: usize, directory: &Path) -> String {
     let taken = match row.pid {
         None => 0,
-        Some(_) if is_of_several => AMONG_OTHERS,
-        Some(_) => ALONE,
+        Some(_) if is_of_several => PID_AND_FD_COLUMNS,
+        Some(_) => FD_COLUMNS,
     };
     let path = row.path.strip_prefix(directory).unwrap_or(&row.path);
     let path = shortened(&path.to_string_lossy(), (width / 2).saturating_sub(taken));
@@ -29,9 +31,10 @@ pub(super) fn name(row: &Row, is_of_several: bool, width: usize, directory: &Pat
     }
 }
 
-/// A path of at most so many characters: a quarter of them its beginning, then dots, then its end, which tells more.
+/// Shortens a path to at most `limit` characters: a quarter of them from its beginning, three dots,
+/// and the rest from its end, which tells more.
 fn shortened(path: &str, limit: usize) -> String {
-    let limit = limit.max(FEWEST);
+    let limit = limit.max(MIN_PATH_COLUMNS);
     let n = path.chars().count();
     if n <= limit {
         return path.to_owned();
@@ -48,7 +51,7 @@ mod tests {
     use jiff::Zoned;
 
     use super::*;
-    use crate::pv::reading::Reading;
+    use crate::pv::display::reading::Reading;
 
     fn row(path: &str) -> Row {
         Row {

@@ -1,4 +1,4 @@
-//! Who is to be watched, as the command line says it.
+//! The targets of `-d`, as the command line names them.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -9,9 +9,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::{exit, value};
+use crate::common::cli::message;
+use crate::common::cli::value;
 
-/// Who is to be watched.
+/// A target of `-d`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// All files that a process opens.
@@ -23,7 +24,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The process's number.
+    /// Returns the number of the process.
     #[must_use]
     pub fn pid(&self) -> Option<i32> {
         match self {
@@ -32,7 +33,7 @@ impl Target {
         }
     }
 
-    /// The one descriptor that is wanted.
+    /// Returns the number of the descriptor, if a single one is named.
     #[must_use]
     pub fn fd(&self) -> Option<RawFd> {
         match self {
@@ -41,62 +42,63 @@ impl Target {
         }
     }
 
-    /// Whether it stands for one file, and not for all that a process opens.
+    /// Returns whether the target is one file, and not all files of a process.
     #[must_use]
     pub fn is_one_file(&self) -> bool {
         !matches!(self, Self::Process(_))
     }
 }
 
-/// Where a specification stands.
+/// The origin of a specification.
 #[derive(Clone, Copy, Debug)]
-enum Place<'a> {
-    /// It is the value of `-d`.
+enum SpecSource<'a> {
+    /// The value of `-d`.
     Option,
-    /// It is one of the operands that follow.
+    /// An operand.
     Operand,
-    /// It is a line of a file, counted from 1.
+    /// A line of a file, counted from 1.
     Line(&'a OsStr, usize),
 }
 
-/// Reads the values of `-d`, and the operands, which mean the same: `PID`, `PID:FD`, `=NAME`, `@LISTFILE`,
-/// and the path of a file, which has a slash in it.
+/// Parses the values of `-d`, and the operands, which mean the same: `PID`, `PID:FD`, `=NAME`,
+/// `@LISTFILE`, and the path of a file, which contains a slash.
 ///
-/// Whoever is named twice is watched once.
+/// A process that is named twice is watched once.
 ///
 /// # Errors
 ///
-/// What is wrong with the first that makes no sense, or whose list cannot be read, in pv's words.
+/// Returns the error of the first specification that is invalid or whose list cannot be read, in
+/// the wording of pv.
 pub fn targets(options: &[OsString], operands: &[OsString]) -> Result<Vec<Target>, String> {
     let mut targets = Vec::new();
     for spec in options {
-        add(&mut targets, spec, Place::Option)?;
+        add(&mut targets, spec, SpecSource::Option)?;
     }
     for spec in operands {
-        add(&mut targets, spec, Place::Operand)?;
+        add(&mut targets, spec, SpecSource::Operand)?;
     }
     Ok(targets)
 }
 
-fn add(targets: &mut Vec<Target>, spec: &OsStr, place: Place<'_>) -> Result<(), String> {
+fn add(targets: &mut Vec<Target>, spec: &OsStr, source: SpecSource<'_>) -> Result<(), String> {
     match spec.as_bytes() {
         [b'=', name @ ..] => {
             let name = OsStr::from_bytes(name);
             if name.is_empty() {
-                return Err(place.wrong_kind('=', "missing process name"));
+                return Err(source.wrong_kind('=', "missing process name"));
             }
             let pids = pids_of(name).map_err(|error| {
-                let error = exit::worded(&error);
-                place.wrong_kind('=', &format!("pgrep: {error}"))
+                let error = message::worded(&error);
+                source.wrong_kind('=', &format!("pgrep: {error}"))
             })?;
             for pid in pids {
                 add_once(targets, Target::Process(pid));
             }
         }
-        [b'@', list @ ..] => add_list(targets, OsStr::from_bytes(list), place)?,
+        [b'@', list @ ..] => add_list(targets, OsStr::from_bytes(list), source)?,
         _ => add_once(
             targets,
-            parse(spec).map_err(|what| place.wrong(spec, what))?,
+            parse(spec).map_err(|what| source.wrong(spec, what))?,
         ),
     }
     Ok(())
@@ -108,18 +110,18 @@ fn add_once(targets: &mut Vec<Target>, target: Target) {
     }
 }
 
-/// Adds what the lines of a file name. Blank lines, and those that begin with `#`, name nobody.
-fn add_list(targets: &mut Vec<Target>, list: &OsStr, place: Place<'_>) -> Result<(), String> {
+/// Adds the targets in a file, one per line. Skips blank lines and those that begin with `#`.
+fn add_list(targets: &mut Vec<Target>, list: &OsStr, source: SpecSource<'_>) -> Result<(), String> {
     if list.is_empty() {
-        return Err(place.wrong_kind('@', "missing filename"));
+        return Err(source.wrong_kind('@', "missing filename"));
     }
-    if matches!(place, Place::Line(..)) {
-        // A list that names itself would have no end.
-        return Err(place.wrong_kind('@', "list within a list"));
+    if matches!(source, SpecSource::Line(..)) {
+        // A list that includes itself would have no end.
+        return Err(source.wrong_kind('@', "list within a list"));
     }
     let text = fs::read(list).map_err(|error| {
         let list = list.to_string_lossy();
-        place.wrong_kind('@', &format!("{list}: {}", exit::worded(&error)))
+        source.wrong_kind('@', &format!("{list}: {}", message::worded(&error)))
     })?;
     for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
         let line = line.trim_ascii();
@@ -127,14 +129,15 @@ fn add_list(targets: &mut Vec<Target>, list: &OsStr, place: Place<'_>) -> Result
             add(
                 targets,
                 OsStr::from_bytes(line),
-                Place::Line(list, index + 1),
+                SpecSource::Line(list, index + 1),
             )?;
         }
     }
     Ok(())
 }
 
-/// A process's number, or that and a descriptor's, or a path, which has a slash.
+/// Parses the number of a process, with or without that of a descriptor, or a path, which contains
+/// a slash.
 fn parse(spec: &OsStr) -> Result<Target, &'static str> {
     const EXPECTED: &str = "process ID or PID:FD";
     if spec.as_bytes().contains(&b'/') {
@@ -145,7 +148,7 @@ fn parse(spec: &OsStr) -> Result<Target, &'static str> {
         Some((pid, fd)) => (pid, Some(fd)),
         None => (spec, None),
     };
-    // The parser of numbers would take a sign.
+    // The parser of integers accepts a sign.
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number(pid) || !fd.is_none_or(is_number) {
         return Err(EXPECTED);
@@ -159,9 +162,9 @@ fn parse(spec: &OsStr) -> Result<Target, &'static str> {
     })
 }
 
-/// The processes of a name, but for this one.
+/// Returns the processes with a name, without this one.
 ///
-/// pgrep takes the name for a pattern, in a dialect of its own, which nobody else could be held to.
+/// Runs pgrep because it reads the name as a pattern, in its own dialect.
 fn pids_of(name: &OsStr) -> io::Result<Vec<i32>> {
     let found = Command::new("pgrep")
         .arg("--")
@@ -175,8 +178,8 @@ fn pids_of(name: &OsStr) -> io::Result<Vec<i32>> {
     Ok(pids.filter(|pid| *pid != this).collect())
 }
 
-impl Place<'_> {
-    /// The complaint about a specification whose kind is known by its first character.
+impl SpecSource<'_> {
+    /// Returns the error of a specification whose kind is known by its first character.
     fn wrong_kind(self, kind: char, what: &str) -> String {
         match self {
             Self::Option => format!("-d {kind}: {what}"),
@@ -185,7 +188,7 @@ impl Place<'_> {
         }
     }
 
-    /// The complaint about a specification that may be a number.
+    /// Returns the error of a specification that may be a number.
     fn wrong(self, spec: &OsStr, what: &str) -> String {
         let message = value::invalid(what, spec);
         match self {
@@ -195,7 +198,7 @@ impl Place<'_> {
     }
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for SpecSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Option => f.write_str("-d"),

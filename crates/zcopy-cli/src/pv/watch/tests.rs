@@ -3,18 +3,18 @@ use std::collections::VecDeque;
 use super::files::{Access, Kind};
 use super::*;
 
-/// A process of which every look sees what was written down for it.
-struct Scripted(VecDeque<Sight>);
+/// A process of which every poll finds what was written down for it.
+struct Scripted(VecDeque<FdTable>);
 
 impl Process for Scripted {
-    fn sight(&mut self, only: Option<RawFd>) -> Sight {
+    fn snapshot(&mut self, only: Option<RawFd>) -> FdTable {
         match self.0.pop_front() {
-            Some(Sight::Open(mut files)) => {
+            Some(FdTable::Open(mut files)) => {
                 files.retain(|file| only.is_none_or(|fd| fd == file.fd));
-                Sight::Open(files)
+                FdTable::Open(files)
             }
             Some(other) => other,
-            None => Sight::Ended,
+            None => FdTable::Ended,
         }
     }
 }
@@ -31,17 +31,17 @@ fn file(fd: RawFd, number: u64, position: u64) -> OpenFile {
     }
 }
 
-fn watch(fd: Option<RawFd>, sights: impl IntoIterator<Item = Sight>) -> Watch<Scripted> {
+fn watch(fd: Option<RawFd>, tables: impl IntoIterator<Item = FdTable>) -> Watch<Scripted> {
     let target = fd.map_or(Target::Process(7), |fd| Target::Descriptor(7, fd));
-    let process = Scripted(sights.into_iter().collect());
-    Watch::of([(target, process)], Duration::from_secs(30), None)
+    let process = Scripted(tables.into_iter().collect());
+    Watch::new([(target, process)], Duration::from_secs(30), None)
 }
 
-/// The rows of one look a second: descriptor, file, position, whether it is the last.
+/// The rows of one poll a second: descriptor, file, position, whether it is the last.
 fn story(watch: &mut Watch<Scripted>) -> Vec<Vec<(RawFd, String, u64, bool)>> {
     let mut story = Vec::new();
     for second in 0.. {
-        let view = watch.look(Duration::from_secs(second), &Zoned::default());
+        let view = watch.poll(Duration::from_secs(second), &Zoned::default());
         let rows = view.rows.into_iter().map(|row| {
             let file = row.path.display().to_string();
             (row.fd, file, row.reading.moved, row.reading.is_over)
@@ -63,10 +63,10 @@ fn a_process_is_followed_until_it_ends_through_all_that_it_opens() {
     let mut watch = watch(
         None,
         [
-            Sight::Open(vec![file(3, 1, 100)]),
-            Sight::Open(vec![file(3, 1, 500), file(4, 2, 0)]),
-            Sight::Open(vec![file(4, 2, 10)]),
-            Sight::Open(vec![]),
+            FdTable::Open(vec![file(3, 1, 100)]),
+            FdTable::Open(vec![file(3, 1, 500), file(4, 2, 0)]),
+            FdTable::Open(vec![file(4, 2, 10)]),
+            FdTable::Open(vec![]),
         ],
     );
     assert_eq!(
@@ -86,8 +86,8 @@ fn a_descriptor_that_leads_to_another_file_gets_another_row() {
     let mut watch = watch(
         None,
         [
-            Sight::Open(vec![file(3, 1, 900)]),
-            Sight::Open(vec![file(3, 2, 5)]),
+            FdTable::Open(vec![file(3, 1, 900)]),
+            FdTable::Open(vec![file(3, 2, 5)]),
         ],
     );
     assert_eq!(
@@ -103,8 +103,8 @@ fn one_descriptor_is_over_when_it_closes_changes_its_file_or_its_access() {
         ..file(3, 1, 20)
     };
     for next in [vec![], vec![file(3, 2, 20)], vec![written]] {
-        let first = Sight::Open(vec![file(3, 1, 10), file(4, 2, 10)]);
-        let mut watch = watch(Some(3), [first, Sight::Open(next)]);
+        let first = FdTable::Open(vec![file(3, 1, 10), file(4, 2, 10)]);
+        let mut watch = watch(Some(3), [first, FdTable::Open(next)]);
         assert_eq!(
             story(&mut watch),
             [vec![row(3, 1, 10, false)], vec![row(3, 1, 10, true)]]
@@ -117,14 +117,14 @@ fn what_was_read_before_the_first_look_counts_but_makes_no_rate() {
     let mut watch = watch(
         None,
         [
-            Sight::Open(vec![file(3, 1, 600)]),
-            Sight::Open(vec![file(3, 1, 700)]),
+            FdTable::Open(vec![file(3, 1, 600)]),
+            FdTable::Open(vec![file(3, 1, 700)]),
         ],
     );
     let clock = Zoned::default();
-    watch.look(Duration::from_secs(5), &clock);
+    watch.poll(Duration::from_secs(5), &clock);
     let reading = watch
-        .look(Duration::from_secs(6), &clock)
+        .poll(Duration::from_secs(6), &clock)
         .rows
         .remove(0)
         .reading;
@@ -138,35 +138,35 @@ fn what_was_read_before_the_first_look_counts_but_makes_no_rate() {
 #[test]
 fn the_size_that_is_given_is_that_of_a_descriptor_and_not_of_a_process() {
     for (fd, expected) in [(Some(3), Some(5000)), (None, Some(1000))] {
-        let process = Scripted([Sight::Open(vec![file(3, 1, 0)])].into());
+        let process = Scripted([FdTable::Open(vec![file(3, 1, 0)])].into());
         let target = fd.map_or(Target::Process(7), |fd| Target::Descriptor(7, fd));
         let window = Duration::from_secs(30);
-        let mut watch = Watch::of([(target, process)], window, Some(5000));
-        let view = watch.look(Duration::ZERO, &Zoned::default());
+        let mut watch = Watch::new([(target, process)], window, Some(5000));
+        let view = watch.poll(Duration::ZERO, &Zoned::default());
         assert_eq!(view.rows[0].reading.total, expected);
     }
 }
 
 #[test]
 fn who_may_not_be_examined_any_more_is_told_once_and_over() {
-    let hidden = Sight::Hidden(io::ErrorKind::PermissionDenied.into());
-    let mut watch = watch(None, [Sight::Open(vec![file(3, 1, 0)]), hidden]);
+    let hidden = FdTable::Hidden(io::ErrorKind::PermissionDenied.into());
+    let mut watch = watch(None, [FdTable::Open(vec![file(3, 1, 0)]), hidden]);
     let clock = Zoned::default();
-    assert!(watch.look(Duration::ZERO, &clock).hidden.is_empty());
-    let view = watch.look(Duration::from_secs(1), &clock);
+    assert!(watch.poll(Duration::ZERO, &clock).hidden.is_empty());
+    let view = watch.poll(Duration::from_secs(1), &clock);
     assert_eq!(view.hidden[0].0, Target::Process(7));
     assert!(view.rows[0].reading.is_over && watch.is_over());
-    assert!(watch.look(Duration::from_secs(2), &clock).hidden.is_empty());
+    assert!(watch.poll(Duration::from_secs(2), &clock).hidden.is_empty());
 }
 
 #[test]
 fn it_is_over_when_the_last_of_several_is() {
     let followed = [(7, 1), (8, 3)].map(|(pid, looks)| {
-        let sights = (0..looks).map(|n| Sight::Open(vec![file(3, 1, n)]));
+        let tables = (0..looks).map(|n| FdTable::Open(vec![file(3, 1, n)]));
         let target = Target::Process(pid);
-        (target, Scripted(sights.collect()))
+        (target, Scripted(tables.collect()))
     });
-    let mut watch = Watch::of(followed, Duration::from_secs(30), None);
+    let mut watch = Watch::new(followed, Duration::from_secs(30), None);
     let rows: Vec<usize> = story(&mut watch).iter().map(Vec::len).collect();
     assert_eq!(rows, [2, 2, 1, 1]);
 }

@@ -1,13 +1,6 @@
 //! Standard descriptors that are closed, full, or open the wrong way.
 
-use std::io::{Read, Write};
-use std::process::Stdio;
-use std::thread;
-
-use rustix::pipe::{PipeFlags, pipe_with};
-
-use crate::child::{end_of, zc_cat};
-use crate::script::{as_gnu, big};
+use crate::script::as_gnu;
 
 #[test]
 fn closed_output_is_an_error_before_any_operand() {
@@ -29,20 +22,8 @@ fn closed_input_is_an_error_where_it_is_read() {
 }
 
 #[test]
-fn closed_input_does_not_matter_to_who_reads_files() {
-    as_gnu("cat f big <&-").succeeds_with([b"hi\n", &big()[..]].concat());
-}
-
-#[test]
 fn closed_input_cannot_be_opened_by_its_name() {
     as_gnu("cat /dev/fd/0 <&-").fails_with("cat: /dev/fd/0: No such file or directory\n");
-}
-
-#[test]
-fn closed_standard_error_costs_the_message_alone() {
-    let outcome = as_gnu("cat missing f 2>&-");
-    outcome.fails_after("hi\n", "");
-    as_gnu("cat missing f 2> /dev/full").fails_after("hi\n", "");
 }
 
 #[test]
@@ -90,22 +71,4 @@ fn input_that_cannot_be_read_comes_before_output_that_cannot_be_written() {
 #[test]
 fn input_that_is_open_for_writing_is_a_read_error() {
     as_gnu("cat - f 0>> g").fails_after("hi\n", "cat: -: Bad file descriptor\n");
-}
-
-#[test]
-fn output_that_does_not_block_is_waited_for() {
-    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
-    rustix::fs::fcntl_setfl(&reader, rustix::fs::OFlags::empty()).unwrap();
-    let mut child = zc_cat()
-        .stdin(Stdio::piped())
-        .stdout(writer)
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let feeder = thread::spawn(move || stdin.write_all(&big()).unwrap());
-    let mut bytes = Vec::new();
-    std::fs::File::from(reader).read_to_end(&mut bytes).unwrap();
-    feeder.join().unwrap();
-    assert!(end_of(child).success());
-    assert!(bytes == big());
 }

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use crate::skip::has_program;
 
-/// Opening, closing, one call to learn what the file is, and the reads and the write: one less than GNU cat makes. What
-/// the output is was learned once.
+/// Opening, closing, one call to learn what the file is, and the reads and the write: one less than
+/// GNU cat makes. What the output is was learned once.
 const CALLS: usize = 6;
 
 #[test]

@@ -1,4 +1,5 @@
-//! A run that is killed between any two of its calls: what it leaves for the next user of the same open file.
+//! A run that is killed between any two of its calls: what it leaves for the next user of the same
+//! open file.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -55,7 +56,8 @@ fn a_kill_leaves_at_most_one_reserved_range_between_its_bytes_and_those_of_the_n
     assert!(n_gaps > 0, "no run was killed with a reserved range");
 }
 
-/// The next reader at the same cursor begins behind what was reserved, as behind what a killed `cat` has read.
+/// The next reader at the same cursor begins behind what was reserved, as behind what a killed
+/// `cat` has read.
 #[test]
 fn a_kill_takes_at_most_one_reserved_range_from_the_next_reader() {
     if !has_program("strace") || !needs(&[Strategy::Splice]) {

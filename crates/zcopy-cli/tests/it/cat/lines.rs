@@ -202,7 +202,7 @@ fn a_pattern_or_a_style_that_is_none_is_refused_before_anything_is_read() {
         assert!(outcome.stderr.starts_with("cat: "), "{}", outcome.stderr);
     }
     run("cat --highlight").fails_with(&format!(
-        "cat: option '--highlight' requires an argument\n{TRY_HELP}"
+        "cat: option '--highlight' requires an argument: --highlight=<SPEC>\n{TRY_HELP}"
     ));
     run("cat --highlight=red f").fails_with(&format!(
         "cat: invalid highlight: ‘red’: neither PATTERN=STYLE nor log\n{TRY_HELP}"

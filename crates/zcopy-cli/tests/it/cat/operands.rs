@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::script::{as_gnu, as_gnu_with, big, run};
+use crate::script::{as_gnu, as_gnu_with, big};
 
 #[test]
 fn files_follow_each_other_in_order() {
@@ -87,47 +87,4 @@ fn whatever_forbids_opening_is_named() {
 fn a_read_error_names_the_file_and_the_rest_is_copied() {
     // Nothing is mapped at address 0.
     as_gnu("cat /proc/self/mem f").fails_after("hi\n", "cat: /proc/self/mem: Input/output error\n");
-}
-
-#[test]
-fn messages_bear_the_name_that_the_program_was_called_by() {
-    let program = env!("CARGO_BIN_EXE_zc-cat");
-    run(&format!("{program} missing")).fails_with("zc-cat: missing: No such file or directory\n");
-    run(&format!("ln -s {program} x.y; ./x.y missing"))
-        .fails_with("x.y: missing: No such file or directory\n");
-}
-
-/// Every ASCII character alone, first, in the middle and last, beside the ones that are treated
-/// together, and what is no character.
-#[test]
-fn names_are_quoted_as_gnu_quotes_them() {
-    let mut names: Vec<Vec<u8>> = Vec::new();
-    for byte in (1..0x80).filter(|byte| *byte != b'/') {
-        names.extend([vec![byte], vec![b'.', byte], vec![b'a', byte, b'b']]);
-        names.extend([vec![byte, b'a'], vec![byte, b'\''], vec![b'\'', byte]]);
-        names.extend([
-            vec![b'\n', byte],
-            vec![byte, b'\n'],
-            vec![b'\'', b'"', byte, 0xff],
-        ]);
-    }
-    // Beside an apostrophe GNU cat 9.1 quotes what the locale cannot print otherwise than 9.12.
-    let unicode = [
-        "", "é", "\u{200b}", "\u{ad}", "\u{85}", "\u{e000}", "字\n", "a\u{301}",
-    ];
-    names.extend(unicode.map(|name| name.as_bytes().to_vec()));
-    names.extend([&b"\xff"[..], b"a\xe2\x80", b"\xe2\x80x", b"\xc3"].map(<[u8]>::to_vec));
-    let names: Vec<&OsStr> = names
-        .iter()
-        .map(|name| OsStr::from_bytes(name))
-        // Those are files and directories, or standard input.
-        .filter(|name| ![".", "..", "-", "f", "g"].map(OsStr::new).contains(name))
-        .collect();
-    for locale in ["C.UTF-8", "C", "xx_YY.UTF-8"] {
-        let outcome = as_gnu_with(&format!("LC_ALL={locale} cat -- \"$@\""), &names);
-        // A name's new line would be a second line of its message.
-        assert_eq!(outcome.stderr.lines().count(), names.len(), "in {locale}");
-    }
-    as_gnu_with("cat \"$1\"", &["it's é".as_ref()])
-        .fails_with("cat: \"it's é\": No such file or directory\n");
 }

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
 use crate::child::{end_of, zc_cat};
-use crate::script::{as_gnu, big, run};
+use crate::script::as_gnu;
 
 #[test]
 fn a_closed_pipe_ends_it_silently_by_sigpipe() {
@@ -35,17 +35,4 @@ fn a_reader_that_has_enough_ends_it() {
     assert!(start.iter().all(|byte| *byte == 0));
     let sigpipe = rustix::process::Signal::PIPE.as_raw();
     assert_eq!(end_of(child).signal(), Some(sigpipe));
-}
-
-/// GNU cat is killed by `SIGXFSZ`.
-#[test]
-fn a_file_that_may_not_grow_is_a_write_error_and_keeps_what_fits() {
-    for target in ["> out", ">> out"] {
-        let outcome = run(&format!("ulimit -f 16; cat big {target}"));
-        outcome.fails_with("cat: write error: File too large\n");
-        // Shells count in blocks of 512 or 1024 bytes.
-        let kept = &outcome.files["out"];
-        assert!(matches!(kept.len(), 8192 | 16384), "{} bytes", kept.len());
-        assert!(big().starts_with(kept));
-    }
 }

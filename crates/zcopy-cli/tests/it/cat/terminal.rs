@@ -9,20 +9,6 @@ use crate::child::{end_of, read_exactly, zc_cat};
 use crate::pty::{CONTROL_D, terminal};
 
 #[test]
-fn each_line_appears_when_it_is_typed_and_one_control_d_ends_it() {
-    let (mut user, tty) = terminal();
-    let mut child = zc_cat().stdin(tty).stdout(Stdio::piped()).spawn().unwrap();
-    let stdout: OwnedFd = child.stdout.take().unwrap().into();
-    for line in [&b"one\n"[..], b"two\n"] {
-        user.write_all(line).unwrap();
-        let appeared = read_exactly(File::from(stdout.try_clone().unwrap()), line.len());
-        assert_eq!(appeared, line);
-    }
-    user.write_all(CONTROL_D).unwrap();
-    assert!(end_of(child).success());
-}
-
-#[test]
 fn each_dash_takes_one_control_d() {
     let (mut user, tty) = terminal();
     let mut child = zc_cat()

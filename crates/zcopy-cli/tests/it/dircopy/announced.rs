@@ -95,8 +95,8 @@ fn new_files_and_repairs_need_no_sync() {
     }
 }
 
-/// The disk is copied while a run has replaced a file. The copy of the disk has what a loss of power
-/// would leave.
+/// The disk is copied while a run has replaced a file. The copy of the disk has what a loss of
+/// power would leave.
 #[test]
 fn a_loss_of_power_leaves_no_replaced_file_with_its_old_record() {
     if !is_root() || !has_program("strace") || !has_program("mkfs.ext4") {

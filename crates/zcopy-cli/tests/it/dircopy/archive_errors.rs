@@ -1,4 +1,5 @@
-//! Runs into an archive in which a call fails: no line of it becomes false, and what was not done is told.
+//! Runs into an archive in which a call fails: no line of it becomes false, and what was not done
+//! is told.
 
 use super::archive::Archive;
 use super::*;
@@ -57,8 +58,8 @@ fn no_failing_call_leaves_a_false_line() {
     }
 }
 
-/// An archive in which a run was killed before it replaced `a`. The journal announces another digest
-/// of `a`, so that the next run reads the file to find out which digest it has.
+/// An archive in which a run was killed before it replaced `a`. The journal announces another
+/// digest of `a`, so that the next run reads the file to find out which digest it has.
 fn killed_archive() -> Archive {
     let (archive, card) = archive_and_card();
     // The first call gives `b` its name: files get theirs after the group has been announced.

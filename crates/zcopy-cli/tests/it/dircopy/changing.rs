@@ -10,7 +10,8 @@ use crate::refused::needs;
 use crate::skip::has_program;
 use traced::{as_it_has_cloned, as_it_reads, while_stopped};
 
-/// Long enough to be read in several pieces, and short enough to be dealt with together with others.
+/// Long enough to be read in several pieces, and short enough to be dealt with together with
+/// others.
 const LEN: usize = (256 << 10) - 10;
 
 /// A file of that length, beside two that nobody touches.
@@ -28,7 +29,8 @@ fn filled(trees: Trees) -> Trees {
 }
 
 /// It changes while a run is stopped: that is reported, it has no line but the one of an earlier
-/// run, and the others are copied and have theirs. Without `strace` nothing is known, which is said.
+/// run, and the others are copied and have theirs. Without `strace` nothing is known, which is
+/// said.
 #[track_caller]
 fn has_no_line(trees: &Trees, options: &[&str], stop: &[String], change: impl FnOnce()) {
     if !has_program("strace") {

@@ -2,6 +2,8 @@
 
 use std::io::Read as _;
 use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::*;
 
@@ -148,4 +150,33 @@ fn failures_stay_if_the_manifests_are_gone_at_the_end() {
     let (run, lines) = check.end();
     assert_eq!(run.status, 1);
     assert!(lines.contains(&"z-rotten: FAILED".to_owned()), "{lines:?}");
+}
+
+#[test]
+fn a_file_that_grows_without_end_fails_and_the_check_ends() {
+    let trees = Trees::new();
+    trees.put("grows", vec![7; 1 << 20]);
+    trees.succeeds(&[]);
+    let copy = fs::File::options()
+        .append(true)
+        .open(trees.copied("grows"))
+        .unwrap();
+    let is_over = AtomicBool::new(false);
+    let mut len = 2 << 20;
+    copy.set_len(len).unwrap();
+    std::thread::scope(|scope| {
+        let is_over = &is_over;
+        scope.spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                // Faster than it is hashed, and slower than would make the second look at it long.
+                len += 8 << 20;
+                copy.set_len(len).unwrap();
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let run = run(&mut check_command(&trees.copy(), &[]));
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(run.status, 1);
+        assert!(run.stdout.contains("grows: FAILED"), "{run:?}");
+    });
 }

@@ -168,7 +168,8 @@ fn an_accepted_file_has_no_map_any_more() {
     let trees = damaged();
     trees.put("d/a", "a");
     trees.run(&[]).ended_with(1);
-    // A map of nothing that is missing, as ddrescue leaves it; a file like others; one that is no map.
+    // A map of nothing that is missing, as ddrescue leaves it; a file like others; one that is no
+    // map.
     trees.put_copy("whole", blocks(1, 2));
     trees.put_copy("whole.damaged", map('+', '+'));
     trees.put_copy("disk", blocks(0, 2));

@@ -38,8 +38,8 @@ fn strict_check(trees: &Trees, options: &[&str]) -> Command {
     check_command(&trees.copy(), &[&["--strict"], options].concat())
 }
 
-/// A tree of `n_levels` levels. At every tenth there are a file, which has another name further down, a link to it, and a
-/// directory before and behind the next level.
+/// A tree of `n_levels` levels. At every tenth there are a file, which has another name further
+/// down, a link to it, and a directory before and behind the next level.
 fn deep(n_levels: usize, name: impl Fn(usize) -> String) -> Trees {
     let trees = Trees::new();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -73,7 +73,8 @@ fn deep(n_levels: usize, name: impl Fn(usize) -> String) -> Trees {
     trees
 }
 
-/// The attributes of everything in a tree, from `find`: other programs take no paths of this length.
+/// The attributes of everything in a tree, from `find`: other programs take no paths of this
+/// length.
 fn listing(tree: &Path) -> Vec<String> {
     let found = Command::new("find")
         .arg(tree)

@@ -1,6 +1,7 @@
 //! Disks that are full, and quotas that are used up.
 //!
-//! What is copied while another file still holds the last block fails too, so that files are copied one after the other.
+//! What is copied while another file still holds the last block fails too, so that files are copied
+//! one after the other.
 
 use super::*;
 use crate::mounts::{Root, loop_mount, mount_tmpfs};

@@ -26,7 +26,8 @@ pub(super) struct Facts {
     names: (u64, PathBuf),
 }
 
-/// What two trees have to be alike in. Of special files and links extended attributes are looked at by themselves.
+/// What two trees have to be alike in. Of special files and links extended attributes are looked at
+/// by themselves.
 pub(super) fn of(tree: &Path) -> BTreeMap<PathBuf, Facts> {
     let mut firsts = BTreeMap::new();
     let entries = WalkDir::new(tree).sort_by_file_name();
@@ -137,5 +138,5 @@ pub(super) fn sha256(path: &Path) -> Vec<u8> {
 /// The same in hexadecimal digits.
 pub(super) fn hexadecimal(path: &Path) -> String {
     let digest = <[u8; 32]>::try_from(sha256(path)).unwrap();
-    zcopy_cli::digest::Digest::from_bytes(digest).to_string()
+    zcopy_cli::common::digest::Digest::from_bytes(digest).to_string()
 }

@@ -40,11 +40,13 @@ fn matters(line: &str) -> bool {
         .and_then(|(_, rest)| rest.split_once('>'));
     let is_sweep = line.contains("getdents64(") && line.contains("/dst");
     let is_close = line.contains("close(");
-    // What is not cloned at once is cloned at the second attempt, or written. And nobody depends on advice, or on reading past the cache.
+    // What is not cloned at once is cloned at the second attempt, or written. And nobody depends on
+    // advice, or on reading past the cache.
     let is_cloning = ["ioctl", "fadvise64", "F_GETF", "F_SETFL"]
         .iter()
         .any(|call| line.contains(call));
-    // A directory and a file that was only read have nothing to lose. What killed runs have left may stay.
+    // A directory and a file that was only read have nothing to lose. What killed runs have left
+    // may stay.
     let is_written = path.is_some_and(|(path, _)| {
         path.contains("/dst/") && (path.contains('#') || path.contains("sum.") || is_file(path))
     });
@@ -103,7 +105,8 @@ fn only_what_failed_is_missing(trees: &Trees, traced: &Traced, what: &str) {
     if injected.iter().any(|line| matters(line)) {
         assert_eq!(status, 1, "{what}: {injected:?} {:?}", traced.run);
     }
-    // All in a directory that cannot be made or opened, at most, or all lines of a manifest that could not be written.
+    // All in a directory that cannot be made or opened, at most, or all lines of a manifest that
+    // could not be written.
     let is_root = injected.iter().any(|line| line.contains("/src>"));
     let is_everything = all.is_empty() || is_root;
     let of_one_directory = missing.iter().filter_map(|name| name.split_once('/'));
@@ -118,11 +121,11 @@ fn only_what_failed_is_missing(trees: &Trees, traced: &Traced, what: &str) {
 }
 
 fn each_fails(calls: &[&str], errors: &[&str], options: &[&str]) {
-    let _ = each_fails_in(Path::new(DISK), calls, errors, options);
+    let _ = each_fails_in(anywhere(), calls, errors, options);
 }
 
-/// Has each call of these kinds fail in turn, in a run of its own. Those by which a program is started are left alone. Gives the calls
-/// that were made at all.
+/// Has each call of these kinds fail in turn, in a run of its own. Those by which a program is
+/// started are left alone. Gives the calls that were made at all.
 fn each_fails_in(
     directory: &Path,
     calls: &[&str],
@@ -154,7 +157,8 @@ fn each_fails_in(
             *n_failed.entry(*call).or_insert(0) += 1;
             let what = format!("{error} from {call} {nth}");
             only_what_failed_is_missing(&trees, &traced, &what);
-            // Nothing is left that keeps the next run from making it whole. What is there is not given its attributes again.
+            // Nothing is left that keeps the next run from making it whole. What is there is not
+            // given its attributes again.
             let is_there = calls.contains(&"fchmod") || *call == "openat";
             let policy = if is_there { "always" } else { "default" };
             trees.succeeds(&["--overwrite-policy", policy]).are_alike();
@@ -228,14 +232,15 @@ fn an_attribute_that_cannot_be_kept_is_told() {
     each_fails(&["fchmod", "fchown", "utimensat"], &["EIO"], &["--jobs=1"]);
 }
 
-/// What only makes room or asks for advice need not succeed, but what is copied then is copied whole.
+/// What only makes room or asks for advice need not succeed, but what is copied then is copied
+/// whole.
 #[test]
 fn a_call_that_is_not_needed_may_fail() {
     if !has_program("strace") {
         return;
     }
     let calls = "fallocate,fadvise64,ioctl,flock,copy_file_range,splice";
-    let trees = tree(Path::new(DISK));
+    let trees = tree(anywhere());
     let fails = format!("{calls}:error=EOPNOTSUPP");
     let traced = meddled(&trees.command(&[]), calls, &fails);
     traced.run.is_quiet();

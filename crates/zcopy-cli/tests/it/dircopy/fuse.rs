@@ -1,4 +1,5 @@
-//! Destinations on file systems whose drivers run in user space, of which each lacks something else.
+//! Destinations on file systems whose drivers run in user space, of which each lacks something
+//! else.
 
 use std::os::unix::fs::{MetadataExt as _, symlink};
 
@@ -27,8 +28,8 @@ pub(super) fn onto(file_system: &Path) -> Trees {
     trees
 }
 
-/// Waits until no name is left of a file that was removed while it was open. The kernel tells a driver behind a program's back that a file
-/// was closed.
+/// Waits until no name is left of a file that was removed while it was open. The kernel tells a
+/// driver behind a program's back that a file was closed.
 fn libfuse_has_settled(tree: &Path) {
     let start = std::time::Instant::now();
     let is_left = |name: &PathBuf| name.to_string_lossy().contains(".fuse_hidden");
@@ -38,7 +39,8 @@ fn libfuse_has_settled(tree: &Path) {
     }
 }
 
-/// Files of a few sizes, in a few directories, whose times do not end in zeros. Each belongs to root, as each of such a file system does.
+/// Files of a few sizes, in a few directories, whose times do not end in zeros. Each belongs to
+/// root, as each of such a file system does.
 fn some_files(trees: &Trees) {
     trees
         .put("a", "first")
@@ -363,7 +365,8 @@ fn ext4_in_user_space_keeps_what_files_have() {
     }
 }
 
-/// The calls say that links are not to be followed, but sshfs passes on a path, which the server follows.
+/// The calls say that links are not to be followed, but sshfs passes on a path, which the server
+/// follows.
 #[test]
 fn links_on_sshfs_change_nothing_that_they_lead_to() {
     let Some(sshfs) = FileSystem::sshfs() else {

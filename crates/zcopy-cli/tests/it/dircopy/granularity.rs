@@ -62,8 +62,8 @@ impl Rounding {
         self.file_system.path().join("copy")
     }
 
-    /// Copies a file over one of the same size, with these modification times. Returns the contents of the copy:
-    /// "new" if it was replaced, "old" otherwise.
+    /// Copies a file over one of the same size, with these modification times. Returns the contents
+    /// of the copy: "new" if it was replaced, "old" otherwise.
     #[track_caller]
     fn after(&self, original: i64, existing: i64) -> String {
         let trees = Trees::new();

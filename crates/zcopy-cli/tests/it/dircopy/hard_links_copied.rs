@@ -1,4 +1,5 @@
-//! Hard links of the source where the destination has none, or where they cannot be verified: each name gets a file of its own.
+//! Hard links of the source where the destination has none, or where they cannot be verified: each
+//! name gets a file of its own.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;

@@ -101,7 +101,7 @@ fn holes_are_hashed_without_being_read() {
     if !has_program("strace") {
         return;
     }
-    let trees = Trees::new();
+    let trees = Trees::on_disk();
     let (source, copy) = (trees.source(), trees.copy());
     holes_are_not_read(&source, &copy, Kind::Sparse, 256 << 20, "on a disk");
 }
@@ -115,7 +115,7 @@ fn allocated_space_that_was_never_written_is_a_hole_in_the_copy() {
         let Some(directory) = on.dir() else { continue };
         // Not within a btrfs, where a clone shares the allocated space too.
         let source = tempfile::tempdir_in(&directory).unwrap();
-        let trees = Trees::new();
+        let trees = Trees::on_disk();
         let what = format!("{on:?}");
         fs::create_dir(source.path().join("src")).unwrap();
         let original = source.path().join("src");
@@ -136,7 +136,7 @@ fn allocated_space_that_was_never_written_is_not_copied_without_digests_either()
     for on in Fs::ALL {
         let Some(directory) = on.dir() else { continue };
         let within = tempfile::tempdir_in(&directory).unwrap();
-        let elsewhere = Trees::new();
+        let elsewhere = Trees::on_disk();
         for (n, copy) in [within.path().join("dst"), elsewhere.copy()]
             .iter()
             .enumerate()

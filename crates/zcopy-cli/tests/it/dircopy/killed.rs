@@ -1,4 +1,5 @@
-//! Runs that are killed, at any call that leaves a trace, and what the next run makes of what they have left.
+//! Runs that are killed, at any call that leaves a trace, and what the next run makes of what they
+//! have left.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -11,9 +12,10 @@ use traced::meddled;
 const NEW: &[u8] = b"the new contents, which are longer";
 const OLD: &[u8] = b"the old";
 
-/// Something of every kind: files, one of which is to be replaced; a directory; links of both kinds; a FIFO.
+/// Something of every kind: files, one of which is to be replaced; a directory; links of both
+/// kinds; a FIFO.
 fn tree() -> Trees {
-    tree_in(Path::new(DISK))
+    tree_in(anywhere())
 }
 
 fn tree_in(directory: &Path) -> Trees {
@@ -33,7 +35,8 @@ fn tree_in(directory: &Path) -> Trees {
     trees
 }
 
-/// Whatever bears a name is what it was or what it is to be, whole; and no line promises what is not there.
+/// Whatever bears a name is what it was or what it is to be, whole; and no line promises what is
+/// not there.
 #[track_caller]
 fn nothing_is_half_done(trees: &Trees, what: &str) {
     let copies = walkdir::WalkDir::new(trees.copy()).min_depth(1);
@@ -104,15 +107,15 @@ fn the_next_run_succeeds(trees: &Trees, what: &str) {
 }
 
 fn killed_at_every(calls: &[&str], options: &[&str]) {
-    let made = killed_in(Path::new(DISK), calls, options);
+    let made = killed_in(anywhere(), calls, options);
     assert!(
         !made.is_empty() || !has_program("strace"),
         "none of these was ever made"
     );
 }
 
-/// Kills a run as it is about to make the first call of this kind, one at the second, until one is not killed. Gives
-/// the calls that were made at all.
+/// Kills a run as it is about to make the first call of this kind, one at the second, until one is
+/// not killed. Gives the calls that were made at all.
 fn killed_in(directory: &Path, calls: &[&str], options: &[&str]) -> Vec<String> {
     if !has_program("strace") {
         return Vec::new();

@@ -126,7 +126,8 @@ fn dereference_reports_loops_and_links_that_lead_nowhere() {
     trees.sums().lists(&["a/b/file"]).holds_in(&trees.copy());
 }
 
-/// A file that several links lead to has several names in the copy, or several copies: it is whole by each.
+/// A file that several links lead to has several names in the copy, or several copies: it is whole
+/// by each.
 #[test]
 fn dereference_gives_every_link_to_a_file_the_file() {
     let trees = Trees::new();
@@ -186,7 +187,8 @@ fn holes_are_kept() {
     trees.sums().satisfies_sha256sum(&trees.copy());
 }
 
-/// Longer than 32 bits tell. Its digest is known, so that nobody needs to read four gigabytes of zeros twice.
+/// Longer than 32 bits tell. Its digest is known, so that nobody needs to read four gigabytes of
+/// zeros twice.
 #[test]
 fn a_sparse_file_of_more_than_4_gib_stays_sparse() {
     const LEN: u64 = (4 << 30) + (1 << 20) + 3;

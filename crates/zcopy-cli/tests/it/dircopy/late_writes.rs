@@ -29,7 +29,7 @@ fn failing_disk() -> Option<(Root, PathBuf)> {
 
 /// Twenty files of 1 MiB.
 fn tree() -> Trees {
-    let trees = Trees::new();
+    let trees = Trees::on_disk();
     for (n, name) in (1..).zip(names()) {
         trees.put(name, vec![n; 1 << 20]);
     }

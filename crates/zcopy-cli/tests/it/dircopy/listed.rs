@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use zcopy_cli::digest::{Algorithm, Digest};
+use zcopy_cli::common::digest::{Algorithm, Digest};
 use zcopy_cli::dircopy::manifest::{line, name};
 
 use super::{digest_of, facts};

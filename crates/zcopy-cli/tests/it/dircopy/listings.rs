@@ -10,8 +10,8 @@ fn tree() -> Trees {
     trees
 }
 
-/// Runs the command once for each call that reads a directory, which fails with `ENOENT`: the directory has been
-/// removed, or a server has lost it midway. Returns the number of calls.
+/// Runs the command once for each call that reads a directory, which fails with `ENOENT`: the
+/// directory has been removed, or a server has lost it midway. Returns the number of calls.
 fn at_every_listing(command: impl Fn() -> Command, show: impl Fn(&Traced)) -> usize {
     for nth in 1.. {
         let fault = format!("getdents64:error=ENOENT:when={nth}");

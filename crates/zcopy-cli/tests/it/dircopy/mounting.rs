@@ -1,7 +1,7 @@
 //! Mounts that only the run itself sees.
 //!
-//! They are made in a mount namespace of its own, and are gone with it: whatever removes a scratch directory, even of a test that
-//! panics, never finds anything else beneath it.
+//! They are made in a mount namespace of its own, and are gone with it: whatever removes a scratch
+//! directory, even of a test that panics, never finds anything else beneath it.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,8 +14,8 @@ pub(super) fn can_mount() -> bool {
     is_root() && has_program("unshare")
 }
 
-/// Runs it where a directory stands at another place too. Both are paths to directories on a disk: `mount` would take a
-/// path through `/proc` for where it seems to lead.
+/// Runs it where a directory stands at another place too. Both are paths to directories on a disk:
+/// `mount` would take a path through `/proc` for where it seems to lead.
 #[track_caller]
 pub(super) fn run_with_bind(command: &Command, directory: &Path, place: &Path) -> Run {
     assert!(!directory.starts_with("/proc") && directory != Path::new("/"));

@@ -5,7 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 
 use super::*;
 
-/// A file in the source, and what bears its name in the destination, written so many seconds before it.
+/// A file in the source, and what bears its name in the destination, written so many seconds before
+/// it.
 fn conflicting(original: &str, copy: &str, seconds_before: u64) -> Trees {
     let trees = Trees::new();
     trees.put("file", original).put_copy("file", copy);
@@ -26,7 +27,8 @@ fn after(policy: &str, original: &str, copy: &str, seconds_before: u64) -> Strin
 
 #[test]
 fn policies_replace_what_they_say() {
-    // Policy, and whether it replaces an older one; one that is shorter; one that seems the same; one that is.
+    // Policy, and whether it replaces an older one; one that is shorter; one that seems the same;
+    // one that is.
     let table = [
         ("default", [true, true, false]),
         ("never", [false, false, false]),
@@ -88,7 +90,8 @@ fn identities(trees: &Trees) -> BTreeMap<PathBuf, (u64, i64, i64, i64)> {
         .map(|path| {
             let metadata = fs::symlink_metadata(&path).unwrap();
             let modified = (metadata.mtime(), metadata.mtime_nsec());
-            // Whether it has been written to, or its attributes set, shows in the change time of files.
+            // Whether it has been written to, or its attributes set, shows in the change time of
+            // files.
             let changed = if metadata.is_file() {
                 metadata.ctime_nsec()
             } else {

@@ -58,8 +58,8 @@ fn run_with_mask(trees: &Trees, mask: &str, options: &[&str]) -> Run {
     run(shell.arg(command.get_program()).args(command.get_args()))
 }
 
-/// A source whose directories `old` and `new` have everything that a directory can have, and a destination with an `old`
-/// and a root of their own.
+/// A source whose directories `old` and `new` have everything that a directory can have, and a
+/// destination with an `old` and a root of their own.
 fn directories_with_attributes() -> Trees {
     let trees = Trees::new();
     trees.put("old/file", "x").put("new/file", "y");

@@ -216,6 +216,30 @@ fn complaints_stand_above_the_line_and_stay() {
     assert!(rows[1].starts_with("1 file, "), "{rows:?}");
 }
 
+/// Has a program ask for a password on the terminal when the command begins.
+fn behind_a_prompt(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "stty -echo; printf 'Password: '; exec \"$@\"", "sh"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    shell
+}
+
+#[test]
+fn no_line_is_drawn_while_a_program_asks_for_a_password() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    trees.put("slow", vec![7; 1 << 20]);
+    let mut terminal = Terminal::spawn(&behind_a_prompt(&slowed(&trees)), 8, 79);
+    assert!(terminal.end().success());
+    let rows = terminal.seen().rows();
+    assert_eq!(rows[0], "Password:");
+    assert!(rows[1].starts_with("1 file, "), "{rows:?}");
+    let raw = String::from_utf8_lossy(&terminal.seen().raw).into_owned();
+    assert!(!raw.contains(" of "), "{raw}");
+}
+
 #[test]
 fn quiet_shows_no_line_on_a_terminal() {
     let trees = tree();

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use zcopy_cli::digest::Algorithm;
+use zcopy_cli::common::digest::Algorithm;
 use zcopy_cli::dircopy::manifest::name::Name;
 
 use super::*;
@@ -190,7 +190,8 @@ fn files_that_are_skipped_keep_their_digests_without_being_read() {
     trees.sums().lists(&["latest"]);
 }
 
-/// What the destination holds is digested, whatever the source has by now: this is what stands there.
+/// What the destination holds is digested, whatever the source has by now: this is what stands
+/// there.
 #[test]
 fn the_digest_of_a_skipped_file_is_that_of_the_destination() {
     let trees = tree();

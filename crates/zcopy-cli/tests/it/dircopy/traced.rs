@@ -60,7 +60,8 @@ pub(super) fn traced(command: &Command, options: &[String]) -> Traced {
     Traced { run, log }
 }
 
-/// A log with a line for each call, where `strace` has two for one that another thread came between.
+/// A log with a line for each call, where `strace` has two for one that another thread came
+/// between.
 fn joined(log: &str) -> String {
     let mut begun = HashMap::new();
     let mut lines = Vec::new();

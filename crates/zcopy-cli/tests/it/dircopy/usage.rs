@@ -205,7 +205,7 @@ fn durable_copies_are_brought_to_the_disk_before_they_are_named() {
     if !has_program("strace") {
         return;
     }
-    let trees = Trees::new();
+    let trees = Trees::on_disk();
     trees.put("d/file", "x");
     let calls = "--trace=fsync,fdatasync,syncfs,linkat,renameat,renameat2";
     let traced = traced::traced(&trees.command(&["--durable"]), &[calls.to_owned()]);

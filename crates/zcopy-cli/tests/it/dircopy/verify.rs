@@ -7,7 +7,7 @@ use traced::traced;
 #[test]
 fn copies_that_are_verified_are_copies() {
     for hash in ["sha256", "blake3"] {
-        let trees = Trees::new();
+        let trees = Trees::on_disk();
         trees
             .put("a/long", crate::files::pattern(3_000_007))
             .put("a/empty", "");
@@ -18,7 +18,7 @@ fn copies_that_are_verified_are_copies() {
 
 #[test]
 fn copies_are_verified_without_digests_too() {
-    let trees = Trees::new();
+    let trees = Trees::on_disk();
     trees.put("long", crate::files::pattern(3_000_007));
     trees.succeeds(&["--verify", "--no-hash"]);
     facts::assert_same(&trees.source(), &trees.copy());
@@ -31,7 +31,7 @@ fn a_copy_is_read_from_the_disk_and_not_from_the_cache() {
     if !has_program("strace") {
         return;
     }
-    let trees = Trees::new();
+    let trees = Trees::on_disk();
     trees.put("file", crate::files::pattern(1 << 20));
     let calls =
         "--trace=openat,fcntl,fsync,fdatasync,sync_file_range,fadvise64,linkat,renameat,renameat2";
@@ -54,12 +54,13 @@ fn what_cannot_be_read_back_gets_no_name() {
     if !has_program("strace") {
         return;
     }
-    let trees = Trees::new();
+    let trees = Trees::on_disk();
     trees
         .put("file", crate::files::pattern(300_000))
         .put("other", "x");
     trees.put_copy("file", "what was there");
-    // All reads of what is open without a name: there is no path to tell it by, so it is told by what it is not.
+    // All reads of what is open without a name: there is no path to tell it by, so it is told by
+    // what it is not.
     let reads = "read,pread64,preadv,preadv2";
     for nth in 1..=64 {
         let fails = format!("{reads}:error=EIO:when={nth}");

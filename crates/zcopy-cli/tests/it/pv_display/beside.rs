@@ -60,6 +60,25 @@ fn ps_shows_the_line_in_place_of_the_arguments() {
     }
 }
 
+/// The title takes the place of the environment, too, as with pv. Commands keep theirs.
+#[test]
+fn a_title_is_as_long_as_arguments_and_environment_together() {
+    let mut desk = Desk::with(
+        "ROOM=\"$(printf %200s end)\" pv -x process -X -i 0.1 -s 1000 --on-progress 'echo $ROOM > room' < in & \
+         until tr '\\0' '\\n' < /proc/$!/cmdline | grep -a '^pv[ ]-- .*1000' > title; do sleep 0.01; done; \
+         wait",
+    );
+    let mut source = desk.source();
+    source.write_all(&[0; 1000]).unwrap();
+    let title = desk.line_in("title");
+    drop(source);
+    let _ = desk.end();
+    // As wide as the line on the screen, but for blanks at the end.
+    assert!(title.starts_with("pv -- ") && title.len() > 60, "{title}");
+    assert!(title.contains("] 100%"), "{title}");
+    assert_eq!(desk.read("room"), "end\n");
+}
+
 #[test]
 fn a_tab_is_told_how_far_it_is_and_at_the_end_nothing_any_more() {
     let mut desk = Desk::with(
@@ -239,9 +258,9 @@ fn the_steps_of_the_output_are_told_after_those_of_the_spool() {
 fn a_command_runs_once_if_the_transfer_fails() {
     let hook = "--on-progress 'echo $ZC_PV_STATE:$ZC_PV_PERCENT:$ZC_PV_TOTAL >> log'";
     for (arguments, told) in [
-        ("f nope > /dev/null", "failed:100:2048\n"),
+        ("f nope > /dev/null", "failed::\n"),
         ("f > /dev/full", "failed:0:2048\n"),
-        ("nope > /dev/null", "failed::0\n"),
+        ("nope > /dev/null", "failed::\n"),
         ("f -o no/where", "failed::\n"),
         ("f > /dev/null", "done:100:2048\n"),
     ] {

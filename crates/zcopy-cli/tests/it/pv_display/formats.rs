@@ -102,7 +102,7 @@ fn the_last_line_and_the_last_bytes_are_those_that_passed() {
 }
 
 #[test]
-fn colours_are_colours() {
+fn a_sequence_colours_what_follows_it_up_to_the_next() {
     let mut desk = Desk::with("pv -F '%{sgr:red,bold}%b%{sgr:reset} %{sgr:44}x' f > /dev/null");
     assert_eq!(desk.left(), ["2.00KiB x"]);
     let cells = [0, 8].map(|column| desk.seen().cell(0, column));

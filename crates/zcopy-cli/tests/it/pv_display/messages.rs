@@ -108,3 +108,23 @@ fn between_pieces_of_output_the_display_has_a_row_that_is_redrawn() {
         assert!(super::is_like(row, pattern), "{rows:?}");
     }
 }
+
+#[test]
+fn nothing_is_shown_if_no_input_could_be_opened() {
+    for options in ["", "-n", "-v", "-bU -", "-s 100", "-cb", "-x window", "-l"] {
+        leaves(
+            &format!("pv {options} nope > /dev/null; echo $?"),
+            &["pv: nope: No such file or directory", "2"],
+        );
+    }
+    leaves(
+        "cp f g; pv -n g nope >> g; echo $?; pv -n . > /dev/null",
+        &[
+            "pv: g: input file is also the output",
+            "pv: nope: No such file or directory",
+            "6",
+            "pv: .: Is a directory",
+            "0",
+        ],
+    );
+}

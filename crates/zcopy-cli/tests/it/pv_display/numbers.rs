@@ -100,8 +100,10 @@ fn a_format_has_bare_numbers_too() {
 }
 
 #[test]
-fn of_nothing_nothing_is_told() {
-    as_pv("pv -n empty > /dev/null; pv -n < /dev/null > /dev/null; cat f | pv -n > /dev/null");
+fn without_a_size_the_number_is_where_the_marker_would_be() {
+    let script =
+        "pv -n empty > /dev/null; pv -n < /dev/null > /dev/null; cat f | pv -n > /dev/null";
+    assert_eq!(as_pv(script), ["0", "0", "2"]);
 }
 
 #[test]
@@ -327,9 +329,112 @@ fn a_place_for_objects_that_cannot_be_had_is_refused_before_anything_is_moved() 
         ],
     );
     leaves(
-        "pv -q --json=/dev/full f | wc -c; pv -bq --json=full/log f > /dev/null",
-        &["2048", "pv: full/log: No such file or directory"],
+        "cp g new; pv --json=new f > new; wc -c < new; pv --json=spool -U spool f; wc -c < spool",
+        &[
+            "pv: new: file of --json is also the output",
+            "0",
+            "pv: spool: file of --json is also that of -U",
+            "0",
+        ],
     );
+    // The file that another display watches, by its path or by its process.
+    leaves(
+        "pv -d ./g -s 3K --json=g; sleep 60 7< f & \
+         until test -e /proc/$!/fd/7; do :; done; \
+         pv -d $!:7 --json=f; pv -d $! --json=f; wc -c < g; wc -c < f; kill $!",
+        &[
+            "pv: g: file of --json is watched",
+            "pv: f: file of --json is watched",
+            "pv: f: file of --json is watched",
+            "3072",
+            "2048",
+        ],
+    );
+    leaves(
+        "pv -bq --json=full/log f > /dev/null",
+        &["pv: full/log: No such file or directory"],
+    );
+}
+
+#[test]
+fn objects_that_cannot_be_written_are_an_error() {
+    for (options, name) in [
+        ("--json=/dev/full f", "/dev/full"),
+        ("--json=3 f", "--json=3"),
+        ("--json=3 f -U - --per-file", "--json=3"),
+        ("-M both --json=3 -- cat < f", "--json=3"),
+        ("-d ./f -s 2K --json=3", "--json=3"),
+    ] {
+        leaves(
+            &format!("pv -q {options} 3> /dev/full > copy; echo $?; wc -c < copy"),
+            &[
+                &format!("pv: {name}: write error: No space left on device"),
+                "8",
+                if options.starts_with("-d") {
+                    "0"
+                } else {
+                    "2048"
+                },
+            ],
+        );
+    }
+    // Of the transfer's own error, both are told.
+    leaves(
+        "pv -q --json=/dev/full nope; echo $?",
+        &[
+            "pv: nope: No such file or directory",
+            "pv: /dev/full: write error: No space left on device",
+            "10",
+        ],
+    );
+    leaves(
+        "pv -q --json=/dev/full f -o no/where; echo $?",
+        &[
+            "pv: no/where: No such file or directory",
+            "pv: /dev/full: write error: No space left on device",
+            "2",
+        ],
+    );
+    // What cannot be told has the status alone. A reader that has gone is none of these.
+    leaves(
+        "pv --json f 2> /dev/full > /dev/null; echo $?; pv -n f 2> /dev/full > /dev/null; echo $?; \
+         { pv --json f > /dev/null; echo $? >&3; } 2>&1 3> status | :; cat status; \
+         pv -q --json=3 f 3> >(:) > /dev/null; echo $?",
+        &["8", "0", "0", "0"],
+    );
+    // So is the state that a command of --on-progress is given.
+    leaves(
+        "pv -q -i 0.1 -L 10K --json=/dev/full --on-progress 'echo $ZC_PV_STATE >> states' f \
+         2> /dev/null > /dev/null; tail -n 1 states",
+        &["failed"],
+    );
+}
+
+/// If SIGPIPE is ignored, the status is 0.
+#[test]
+fn state_and_status_agree_after_the_reader_has_gone() {
+    for options in [
+        "/dev/zero",
+        "-M out -- cat /dev/zero",
+        "-M both -- cat < /dev/zero",
+    ] {
+        for (trap, status, state) in [("", "141", "failed"), ("trap '' PIPE; ", "0", "done")] {
+            let script = format!(
+                "{trap}pv -q --json=log --on-progress 'echo $ZC_PV_STATE > hook' --every 100 {options} \
+                 2> /dev/null | :; echo ${{PIPESTATUS[0]}}"
+            );
+            let script = if options.contains("both") {
+                script.replace("--on-progress 'echo $ZC_PV_STATE > hook' --every 100", "")
+            } else {
+                script
+            };
+            let mut desk = Desk::with(&script);
+            assert_eq!(desk.left(), [status], "{script}");
+            let last = objects(&desk.read("log")).pop().unwrap();
+            assert_eq!(last["state"], state, "{script}");
+            assert_eq!(last.get("error").is_some(), state == "failed", "{script}");
+        }
+    }
 }
 
 /// Its reader may have stopped, or have gone.

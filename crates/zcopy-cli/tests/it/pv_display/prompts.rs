@@ -13,8 +13,9 @@ fn see_objects(desk: &Desk, log: &str, n_objects: usize) {
     desk.wait_for_lines(log, n_before + n_objects);
 }
 
-/// Waits until a display has drawn a frame or left it out, and decided to do so after the call. The next object comes
-/// before that decision, and the one after it comes when the decision has been carried out.
+/// Waits until a display has drawn a frame or left it out, and decided to do so after the call. The
+/// next object comes before that decision, and the one after it comes when the decision has been
+/// carried out.
 fn see_frame(desk: &Desk, log: &str) {
     see_objects(desk, log, 2);
 }

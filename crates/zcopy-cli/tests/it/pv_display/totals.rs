@@ -76,15 +76,22 @@ fn while_more_comes_than_was_expected_no_time_is_left() {
 #[test]
 fn a_file_that_grows_is_measured_by_the_size_that_it_had() {
     let script = "pv -pi 0.1 -w 20 -L 1K f > /dev/null";
-    for pv in [Some(ours().to_owned()), crate::peer::pv()] {
-        let Some(pv) = pv else { continue };
-        let mut desk = Desk::of(&pv, 8, 72, script);
+    // Both at one time, for each takes three seconds.
+    let pvs = [Some(ours().to_owned()), crate::peer::pv()];
+    let desks: Vec<Desk> = pvs
+        .iter()
+        .flatten()
+        .map(|pv| Desk::of(pv, 8, 72, script))
+        .collect();
+    for desk in &desks {
         desk.wait_for(|seen| seen.row(0).starts_with('['));
         let mut file = std::fs::OpenOptions::new()
             .append(true)
             .open(desk.path("f"))
             .unwrap();
         file.write_all(&[0; 1024]).unwrap();
+    }
+    for mut desk in desks {
         assert_eq!(desk.left(), ["[=============] 150%"]);
     }
 }
@@ -155,12 +162,12 @@ fn the_size_of_a_block_device_is_its_own() {
 }
 
 #[test]
-fn a_missing_file_counts_for_nothing() {
+fn a_missing_file_leaves_the_total_unknown() {
     leaves(
         "pv -pw 20 nope f > /dev/null",
         &[
             "pv: nope: No such file or directory",
-            "[============>] 100%",
+            "[<=>               ]",
         ],
     );
 }
@@ -173,7 +180,11 @@ fn numbers_keep_their_width_over_all_magnitudes() {
     for len in [1, 9, 90, 900, 24, 9000, 90_000, 1_000_000] {
         source.write_all(&vec![0; len]).unwrap();
         total += len;
-        let shown = zcopy_cli::number::amount(total as u64, zcopy_cli::number::Unit::Bytes, false);
+        let shown = zcopy_cli::common::progress::units::amount(
+            total as u64,
+            zcopy_cli::common::progress::units::Unit::Bytes,
+            false,
+        );
         desk.wait_for(|seen| seen.row(0).starts_with(&format!("{shown} ")));
     }
     drop(source);

@@ -1,4 +1,5 @@
-//! Standard descriptors that are closed, open the wrong way, in non-blocking mode, sockets or terminals.
+//! Standard descriptors that are closed, open the wrong way, in non-blocking mode, sockets or
+//! terminals.
 
 use std::io::{Read as _, Write as _};
 use std::net::Shutdown;
@@ -37,21 +38,6 @@ fn closed_input_is_told_where_it_is_read() {
         let outcome = run(&format!("timeout 60 pv -q {options} - <&-"));
         ends(&outcome, 2, error, "");
     }
-}
-
-#[test]
-fn closed_input_does_not_matter_to_who_reads_files() {
-    as_pv("pv -q f g <&-").succeeds_with("hi\nthere\n");
-    as_pv("pv -q -o new f <&-; cat new").succeeds_with("hi\n");
-}
-
-#[test]
-fn closed_standard_error_costs_the_message_alone() {
-    ends(&as_pv("pv missing f 2>&-"), 2, "", "hi\n");
-    ends(&run("pv -f missing f 2> /dev/full"), 2, "", "hi\n");
-    let outcome = run("pv -n missing f -o new 2>&-");
-    ends(&outcome, 2, "", "");
-    assert_eq!(outcome.files["new"], b"hi\n");
 }
 
 #[test]

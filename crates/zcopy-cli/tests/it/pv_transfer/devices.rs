@@ -184,7 +184,8 @@ fn stop_at_size_stops_at_the_end_of_a_disk() {
     }
 }
 
-/// What follows an endless input, or does not fit with those before it, must not be lost without a word either.
+/// What follows an endless input, or does not fit with those before it, must not be lost without a
+/// word either.
 #[test]
 fn inputs_fill_a_disk_one_after_another() {
     let image = image(8);

@@ -69,12 +69,6 @@ fn a_file_that_may_not_be_read_is_told() {
 }
 
 #[test]
-fn a_name_that_needs_it_is_quoted() {
-    let errors = "pv: '': No such file or directory\npv: 'a b': No such file or directory\n";
-    ends(&run("pv -q '' 'a b' f"), 2, errors, "hi\n");
-}
-
-#[test]
 fn everything_that_goes_wrong_is_in_the_status() {
     let told = "pv: dir: Is a directory\npv: missing: No such file or directory\n";
     let own = "pv: f: input file is also the output\n";

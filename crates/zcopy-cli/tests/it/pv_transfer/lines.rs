@@ -14,7 +14,7 @@ fn lines(n: usize) -> Vec<u8> {
 }
 
 #[test]
-fn it_stops_behind_so_many_lines() {
+fn as_many_lines_are_moved_as_the_size_says() {
     as_pv("pv -q -l -S -s 2 f g f").succeeds_with("hi\nthere\n");
     for n in [1, 7, 5000, 99_999] {
         as_pv(&format!("pv -q --line-mode -S -s {n} big")).succeeds_with(lines(n));
@@ -34,7 +34,7 @@ fn it_stops_behind_so_many_lines() {
 }
 
 #[test]
-fn it_stops_behind_so_many_records_that_end_in_nul() {
+fn as_many_records_that_end_in_nul_are_moved_as_the_size_says() {
     let script = |options| format!("tr '\\n' '\\0' < big | pv -q {options} -S -s 300");
     let mut expected = lines(300);
     expected
@@ -69,5 +69,5 @@ fn lines_are_counted_over_all_inputs() {
 
 #[test]
 fn the_rate_is_in_lines() {
-    super::rate::takes_three_seconds_from(&["-qlL", "100", "-Ss", "300"], "yes");
+    super::rate::takes_a_second_from(&["-qlL", "100", "-Ss", "100"], "yes");
 }

@@ -98,20 +98,6 @@ fn a_full_device_is_a_write_error_and_the_end() {
     }
 }
 
-/// pv is killed by `SIGXFSZ`.
-#[test]
-fn a_file_that_may_not_grow_is_a_write_error_and_keeps_what_fits() {
-    for options in ["", "-C", "-O", "-Y"] {
-        let outcome = run(&format!("ulimit -f 16; pv -q {options} big f > out"));
-        let error = "pv: (stdout): write error: File too large\n";
-        ends(&outcome, 16, error, "");
-        // Shells count in blocks of 512 or 1024 bytes.
-        let kept = &outcome.files["out"];
-        assert!(matches!(kept.len(), 8192 | 16384), "{} bytes", kept.len());
-        assert!(big().starts_with(kept));
-    }
-}
-
 #[test]
 fn output_that_is_open_for_reading_is_a_write_error() {
     let error = "pv: (stdout): write error: Bad file descriptor\n";
@@ -133,4 +119,26 @@ fn a_reader_that_has_gone_is_sigpipe_or_the_end_where_that_is_ignored() {
 fn a_named_pipe_is_an_output() {
     as_pv("mkfifo p; cat p & pv -q -o p f big; wait")
         .succeeds_with([&b"hi\n"[..], &big()].concat());
+}
+
+#[test]
+fn the_file_of_o_is_made_even_if_the_bytes_are_discarded() {
+    let outcome = as_pv("pv -q -X -o big f");
+    outcome.succeeds_with("");
+    assert_eq!(outcome.files["big"], b"");
+    ends(
+        &as_pv("pv -q -X -o dir f"),
+        2,
+        "pv: dir: Is a directory\n",
+        "",
+    );
+    // pv has emptied it before it says so.
+    let outcome = run("pv -q -X -o f f");
+    let said = "pv: f: input file is also the output\n";
+    assert_eq!((outcome.status, outcome.stderr.as_str()), (4, said));
+    assert_eq!(outcome.files["f"], b"hi\n");
+    assert_eq!(
+        as_pv("pv -q -X -o - f").files.len(),
+        run("true").files.len()
+    );
 }

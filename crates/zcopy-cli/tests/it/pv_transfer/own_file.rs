@@ -1,23 +1,9 @@
 //! An input that is the output: refused, in every way it can come about, and left as it is.
 
 use super::{as_pv, ends, run};
-use crate::script::big;
 
 const F: &str = "pv: f: input file is also the output\n";
 const STDIN: &str = "pv: -: input file is also the output\n";
-
-#[test]
-fn a_file_is_not_appended_to_itself() {
-    let outcome = as_pv("pv -q f >> f");
-    ends(&outcome, 4, F, "");
-    assert_eq!(outcome.files["f"], b"hi\n");
-    let outcome = as_pv("pv -q < f >> f");
-    ends(&outcome, 4, STDIN, "");
-    assert_eq!(outcome.files["f"], b"hi\n");
-    let outcome = as_pv("pv -q big >> big");
-    assert_eq!(outcome.status, 4);
-    assert!(outcome.files["big"] == big());
-}
 
 #[test]
 fn a_file_is_not_rewritten_in_place() {
@@ -90,11 +76,4 @@ fn a_spool_that_is_the_output_is_told() {
 fn a_device_that_is_no_disk_may_be_both() {
     as_pv("pv -q /dev/null > /dev/null").succeeds_with("");
     as_pv("pv -q -o /dev/null /dev/null").succeeds_with("");
-}
-
-#[test]
-fn a_pipe_is_not_fed_to_itself() {
-    // pv goes round for ever.
-    let outcome = run("mkfifo p; exec 3<> p; echo hi >&3; timeout 60 pv -q <&3 >&3");
-    ends(&outcome, 4, STDIN, "");
 }

@@ -1,4 +1,5 @@
-//! Every pair of transfer options, from every kind of source into every kind of sink: the bytes are the same.
+//! Every pair of transfer options, from every kind of source into every kind of sink: the bytes are
+//! the same.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};

@@ -17,18 +17,20 @@ fn time_of(arguments: &[&str], input: impl Into<Stdio>) -> Duration {
     begin.elapsed()
 }
 
-/// It takes three seconds, within 5 %. It is never faster; on a busy machine it may be slower, but not always.
+/// It takes a second, as [`takes`] says.
 #[track_caller]
-fn takes_three_seconds(arguments: &[&str]) {
-    takes(arguments, || {
-        std::fs::File::open("/dev/zero").unwrap().into()
-    });
+fn takes_a_second(arguments: &[&str]) {
+    takes(1.0, arguments, zeros);
+}
+
+fn zeros() -> Stdio {
+    std::fs::File::open("/dev/zero").unwrap().into()
 }
 
 /// The same, of what another program writes for ever.
 #[track_caller]
-pub(super) fn takes_three_seconds_from(arguments: &[&str], program: &str) {
-    takes(arguments, || {
+pub(super) fn takes_a_second_from(arguments: &[&str], program: &str) {
+    takes(1.0, arguments, || {
         let (reader, writer) = std::io::pipe().unwrap();
         let writer = Command::new(program).stdout(writer).spawn().unwrap();
         // It ends with its reader.
@@ -37,50 +39,46 @@ pub(super) fn takes_three_seconds_from(arguments: &[&str], program: &str) {
     });
 }
 
+/// It takes these seconds. It is never faster by more than 5 %; on a busy machine it may be slower
+/// by more than a moment, but not always.
 #[track_caller]
-fn takes(arguments: &[&str], input: impl Fn() -> Stdio) {
+fn takes(seconds: f64, arguments: &[&str], input: impl Fn() -> Stdio) {
     for attempt in 1.. {
         let took = time_of(arguments, input()).as_secs_f64();
-        assert!(took > 2.85, "{arguments:?}: {took} s");
-        if took < 3.15 {
+        assert!(took > seconds * 0.95, "{arguments:?}: {took} s");
+        if took < seconds + 0.15 {
             return;
         }
-        assert!(attempt < 5, "{arguments:?}: {took} s");
+        assert!(attempt < 10, "{arguments:?}: {took} s");
     }
 }
 
 #[test]
 fn the_rate_is_kept_within_five_per_cent() {
-    takes_three_seconds(&["-qL", "1M", "-Ss", "3M"]);
-    takes_three_seconds(&["-qL", "1.5K", "-Ss", "4608"]);
-    takes_three_seconds(&["-qL2", "-Ss6"]);
+    takes(3.0, &["-qL", "1M", "-Ss", "3M"], zeros);
+    takes_a_second(&["-qL", "1.5K", "-Ss", "1536"]);
+    takes_a_second(&["-qL2", "-Ss2"]);
 }
 
 #[test]
 fn the_rate_is_kept_by_every_way_of_moving() {
-    takes_three_seconds(&["-qL", "100M", "-Ss", "300M"]);
-    takes_three_seconds(&["-qCL", "1M", "-Ss", "3M"]);
-    takes_three_seconds(&["-qL", "500K", "-B", "100K", "-Ss", "1500K"]);
-    takes_three_seconds(&["-fD9", "-L", "1M", "-Ss", "3M"]);
-}
-
-#[test]
-fn prefixes_are_decimal_after_the_option_that_says_so() {
-    takes_three_seconds(&["-kqL", "1M", "-Ss", "3M"]);
-    takes_three_seconds(&["-qL", "1K", "-k", "-Ss", "3072"]);
+    takes_a_second(&["-qL", "100M", "-Ss", "100M"]);
+    takes_a_second(&["-qCL", "1M", "-Ss", "1M"]);
+    takes_a_second(&["-qL", "500K", "-B", "100K", "-Ss", "500K"]);
+    takes_a_second(&["-fD9", "-L", "1M", "-Ss", "1M"]);
 }
 
 /// A burst for each would move all of them at once.
 #[test]
 fn many_small_files_share_one_rate() {
     let dir = tempfile::tempdir().unwrap();
-    let names: Vec<_> = (0..300).map(|n| dir.path().join(n.to_string())).collect();
+    let names: Vec<_> = (0..100).map(|n| dir.path().join(n.to_string())).collect();
     for name in &names {
         std::fs::write(name, [7; 10_240]).unwrap();
     }
     let mut arguments = vec!["-qL", "1M"];
     arguments.extend(names.iter().map(|name| name.to_str().unwrap()));
-    takes_three_seconds(&arguments);
+    takes_a_second(&arguments);
 }
 
 #[test]

@@ -10,15 +10,16 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::child::{end_of, read_exactly};
 use crate::skip::skip;
 
-/// The program, with no signal ignored: a shell without job control has what it starts in the background ignore some.
+/// The program, with no signal ignored: a shell without job control has what it starts in the
+/// background ignore some.
 fn listening() -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal", env!("CARGO_BIN_EXE_zc-pv")]);
     command
 }
 
-/// Runs with these arguments until a line has come through, and then sends the signal: how it ends, and what
-/// it has said.
+/// Runs with these arguments until a line has come through, and then sends the signal: how it ends,
+/// and what it has said.
 fn ended(arguments: &[&str], signal: Signal) -> (Option<i32>, String) {
     let mut command = listening();
     command

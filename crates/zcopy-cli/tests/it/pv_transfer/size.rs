@@ -4,7 +4,7 @@ use super::{as_pv, run};
 use crate::script::big;
 
 #[test]
-fn it_stops_at_the_size_to_the_byte() {
+fn as_many_bytes_are_moved_as_the_size_says() {
     for size in [0, 1, 2, 3, 4, 8, 9, 10] {
         let all = b"hi\nthere\n";
         // A size of nothing is no size.
@@ -24,11 +24,13 @@ fn it_stops_at_the_size_to_the_byte() {
 }
 
 #[test]
-fn it_stops_across_files_and_standard_input() {
+fn the_size_is_that_of_all_inputs_together() {
     as_pv("cat g | pv -q -S -s 10 f - f").succeeds_with("hi\nthere\nh");
     as_pv("cat big | pv -q -S -s 5 f - g").succeeds_with("hi\n1\n");
-    // What is behind the end is not even opened; by pv it is.
-    run("pv -q -S -s 3 f missing dir").succeeds_with("hi\n");
+    let outcome = as_pv("pv -q -S -s 3 f missing g");
+    assert_eq!(outcome.status, 2);
+    assert_eq!(outcome.stderr, "pv: missing: No such file or directory\n");
+    outcome.printed("hi\n");
 }
 
 #[test]

@@ -24,7 +24,8 @@ const SIGNALS: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 /// Without an observer that the display needs, and with one.
 const ARGUMENTS: [&[&str]; 3] = [&["-q"], &["-qL1G"], &["-n", "-i600"]];
 
-/// `zc-pv`, with no signal ignored. `strace` has each of its splices begin a moment after it was called.
+/// `zc-pv`, with no signal ignored. `strace` has each of its splices begin a moment after it was
+/// called.
 fn slow_pv(arguments: &[&str]) -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal", "strace", "-D", "-f", "-qq"]);

@@ -1,21 +1,7 @@
 //! The command line: how options may be written, and what is said of those that may not.
 
 use super::{as_pv, ends, run, run_pv};
-
-const TRY_HELP: &str = "Try 'pv --help' for more information.\n";
-
-/// It is refused with 64, in pv's words, and nothing is moved.
-#[track_caller]
-fn is_refused(script: &str, message: &str) {
-    let ours = run(script);
-    let all = format!("pv: {message}\n{TRY_HELP}");
-    ends(&ours, 64, &all, "");
-    // pv's opening quote is a grave accent there.
-    if let Some(theirs) = run_pv(script) {
-        let first = theirs.stderr.lines().next().unwrap_or_default();
-        assert_eq!((first, theirs.status), (&all[..message.len() + 4], 64));
-    }
-}
+use crate::script::PV;
 
 #[test]
 fn options_may_be_shortened_combined_repeated_and_follow_operands() {
@@ -67,33 +53,12 @@ fn sparse_has_the_second_name_that_pv_gives_it() {
 }
 
 #[test]
-fn two_dashes_end_the_options() {
-    as_pv("pv -q -- f").succeeds_with("hi\n");
-    let error = "pv: -q: No such file or directory\n";
-    ends(&as_pv("pv -q -- -q f"), 2, error, "hi\n");
-    ends(&as_pv("POSIXLY_CORRECT=1 pv -q f -q"), 2, error, "hi\n");
-}
-
-#[test]
-fn an_unknown_option_is_refused() {
-    is_refused("pv --foo f", "unrecognized option '--foo'");
-    is_refused("pv --foo=bar f", "unrecognized option '--foo=bar'");
-    is_refused("pv -y f", "invalid option -- 'y'");
-    is_refused("pv -qy f", "invalid option -- 'y'");
-    is_refused("pv -q f -y -o f", "invalid option -- 'y'");
-}
-
-#[test]
-fn a_value_too_many_or_too_few_is_refused() {
-    is_refused(
-        "pv --quiet=1 f",
-        "option '--quiet' doesn't allow an argument",
-    );
-    is_refused("pv f --output", "option '--output' requires an argument");
-    is_refused("pv f --outp", "option '--output' requires an argument");
-    is_refused("pv f -o", "option requires an argument -- 'o'");
-    is_refused("pv f -qL", "option requires an argument -- 'L'");
-    is_refused("pv f -s", "option requires an argument -- 's'");
+fn a_value_that_is_missing_is_refused() {
+    PV.refuses("pv f --output", "option '--output' requires an argument");
+    PV.refuses("pv f --outp", "option '--output' requires an argument");
+    PV.refuses("pv f -o", "option requires an argument -- 'o'");
+    PV.refuses("pv f -qL", "option requires an argument -- 'L'");
+    PV.refuses("pv f -s", "option requires an argument -- 's'");
 }
 
 #[test]
@@ -180,25 +145,6 @@ fn a_size_that_cannot_be_had_is_refused() {
     ends(&as_pv("pv -q -s @missing f"), 64, error, "");
 }
 
-#[test]
-fn help_goes_to_standard_output() {
-    for script in ["pv -h", "pv --help", "pv -q f --hel"] {
-        let outcome = run(script);
-        assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
-        let help = String::from_utf8(outcome.stdout).unwrap();
-        for option in [
-            "-o, --output <FILE>",
-            "-L, --rate-limit <RATE>",
-            "--hash <ALGORITHM>",
-        ] {
-            assert!(help.contains(option), "{option}: {help}");
-        }
-    }
-    let outcome = run("pv -h > /dev/full");
-    let error = "pv: write error: No space left on device\n";
-    ends(&outcome, 1, error, "");
-}
-
 /// It said that something was missing, and not what.
 #[test]
 fn an_option_that_another_needs_is_named() {
@@ -239,11 +185,4 @@ fn every_sequence_of_pvs_help_is_there() {
         let mut words = ours.split_whitespace();
         assert!(words.any(|word| word == sequence), "{sequence}");
     }
-}
-
-#[test]
-fn the_version_is_told() {
-    let version = format!("zc-pv {}\n", env!("CARGO_PKG_VERSION"));
-    run("pv -V").succeeds_with(&version);
-    run("pv -q f --version").succeeds_with(&version);
 }

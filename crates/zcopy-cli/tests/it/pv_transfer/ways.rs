@@ -1,4 +1,5 @@
-//! By which way the bytes go: `-C`, `-B`, `-J`, `--stable`, and what `--explain` and `--per-file` tell.
+//! By which way the bytes go: `-C`, `-B`, `-J`, `--stable`, and what `--explain` and `--per-file`
+//! tell.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;

@@ -6,19 +6,18 @@ use std::process::Stdio;
 
 use zcopy::Strategy;
 
-use super::{as_gnu, run};
 use crate::child::comes_to_hold;
 use crate::child::{end_of, zc_tee};
 use crate::refused::{first_allowed, is_refused};
-use crate::script::big;
+use crate::script::{TEE, big};
 
 #[test]
-fn files_are_appended_to() {
+fn what_files_held_stays_before_what_is_appended() {
     for input in ["< f", "< big", "< empty"] {
-        as_gnu(&format!("tee -a g new empty {input}"));
-        as_gnu(&format!("cat {input} | tee -a g new empty | cat"));
+        TEE.as_peers(&format!("tee -a g new empty {input}"));
+        TEE.as_peers(&format!("cat {input} | tee -a g new empty | cat"));
     }
-    let outcome = run("cat big | tee -a f g | cat");
+    let outcome = TEE.run("cat big | tee -a f g | cat");
     outcome.succeeds_with(big());
     assert!(outcome.files["f"] == [b"hi\n", &big()[..]].concat());
     assert!(outcome.files["g"] == [b"there\n", &big()[..]].concat());
@@ -26,7 +25,7 @@ fn files_are_appended_to() {
 
 #[test]
 fn a_file_that_is_appended_to_twice_gets_everything_twice() {
-    assert_eq!(as_gnu("tee -a a a < f").files["a"], b"hi\nhi\n");
+    assert_eq!(TEE.as_peers("tee -a a a < f").files["a"], b"hi\nhi\n");
 }
 
 /// Were the file written to where it ended when it was opened, what came in between would be lost.
@@ -51,7 +50,7 @@ fn what_others_append_meanwhile_stays() {
 
 /// The strategies that `-v` names, of standard output and of each file.
 fn routes(script: &str) -> Vec<String> {
-    let outcome = run(script);
+    let outcome = TEE.run(script);
     assert_eq!(outcome.status, 0, "{}", outcome.stderr);
     let lines = outcome.stderr.lines();
     let routes = lines.map(|line| line.rsplit(' ').next().unwrap().to_owned());

@@ -2,14 +2,13 @@
 
 use zcopy::Strategy;
 
-use super::run;
 use crate::refused::is_refused;
-use crate::script::big;
+use crate::script::{TEE, big};
 
 #[test]
 fn v_tells_what_each_output_got_and_how() {
     let n = big().len();
-    let outcome = run("tee -v a /dev/null < big | cat > b");
+    let outcome = TEE.run("tee -v a /dev/null < big | cat > b");
     let ways = if is_refused(Strategy::Tee) {
         [Strategy::Buffered; 3]
     } else {
@@ -26,15 +25,16 @@ fn v_tells_what_each_output_got_and_how() {
 
 #[test]
 fn v_tells_of_one_output_and_of_none_too() {
-    run("tee -v < f").succeeded_saying("tee: 'standard output': 3 bytes by buffered\n", "hi\n");
-    let outcome = run("tee -v a < f >&-");
+    TEE.run("tee -v < f")
+        .succeeded_saying("tee: 'standard output': 3 bytes by buffered\n", "hi\n");
+    let outcome = TEE.run("tee -v a < f >&-");
     let expected = "tee: 'standard output': Bad file descriptor\ntee: a: 3 bytes by buffered\n";
     assert_eq!((outcome.stderr.as_str(), outcome.status), (expected, 1));
 }
 
 #[test]
 fn v_tells_what_ended_an_output() {
-    let outcome = run("tee -v /dev/full < f");
+    let outcome = TEE.run("tee -v /dev/full < f");
     let expected = "tee: /dev/full: No space left on device\n\
                     tee: 'standard output': 3 bytes by buffered\n\
                     tee: /dev/full: 0 bytes by buffered, ended by: No space left on device\n";
@@ -50,7 +50,7 @@ fn plan_and_report_go_to_standard_error() {
             way
         }
     };
-    let outcome = run("cat big | tee --explain a | cat > b");
+    let outcome = TEE.run("cat big | tee --explain a | cat > b");
     assert_eq!(outcome.status, 0);
     let said: Vec<usize> = [
         "tee: pipe -> 2 sinks".to_owned(),
@@ -77,7 +77,7 @@ fn plan_and_report_go_to_standard_error() {
 
 #[test]
 fn one_output_and_nothing_special_is_a_transfer_like_any_other() {
-    let outcome = run("tee --explain < big | cat > a");
+    let outcome = TEE.run("tee --explain < big | cat > a");
     assert!(
         outcome.stderr.contains("chosen    splice_pipe"),
         "{}",
@@ -89,7 +89,7 @@ fn one_output_and_nothing_special_is_a_transfer_like_any_other() {
 #[test]
 fn stable_copies_what_could_still_change() {
     let shares = |option: &str| {
-        let outcome = run(&format!("tee --explain {option} a < big | cat > b"));
+        let outcome = TEE.run(&format!("tee --explain {option} a < big | cat > b"));
         assert!(outcome.files["a"] == big() && outcome.files["b"] == big());
         outcome.stderr.contains("pages: shared")
     };
@@ -101,7 +101,7 @@ fn stable_copies_what_could_still_change() {
 #[test]
 fn stable_copies_what_a_pipe_holds() {
     let shares = |option: &str| {
-        let outcome = run(&format!("cat big | tee --explain {option} a | cat > b"));
+        let outcome = TEE.run(&format!("cat big | tee --explain {option} a | cat > b"));
         assert!(outcome.files["a"] == big() && outcome.files["b"] == big());
         outcome
             .stderr

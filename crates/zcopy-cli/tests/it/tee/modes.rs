@@ -3,9 +3,8 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use super::{as_gnu, run};
 use crate::child::{end_of, read_exactly, zc_tee};
-use crate::script::{big, gnus, run_tool};
+use crate::script::{TEE, big, gnus, run_tool};
 
 const MODES: [&str; 5] = [
     "",
@@ -45,10 +44,11 @@ fn of_a_broken_pipe(mode: &str) -> Comes {
     }
 }
 
-/// Runs the script with our tool and with every GNU's, and sees that what comes is what is expected.
+/// Runs the script with our tool and with every GNU's, and sees that what comes is what is
+/// expected.
 #[track_caller]
 fn comes(script: &str, expected: Comes, message: &str, others: &[&str]) {
-    let mut outcomes = vec![run(script)];
+    let mut outcomes = vec![TEE.run(script)];
     let gnus = gnus("tee");
     outcomes.extend(gnus.iter().map(|gnu| run_tool(("tee", gnu), script, &[])));
     let (status, said) = match expected {
@@ -64,9 +64,9 @@ fn comes(script: &str, expected: Comes, message: &str, others: &[&str]) {
         );
         for name in others {
             let bytes = &outcome.files[*name];
-            let goes_on = matches!(expected, Comes::Silence | Comes::Warning);
+            let update = matches!(expected, Comes::Silence | Comes::Warning);
             // How far the others got is the business of whoever ended it.
-            let is_right = if goes_on {
+            let is_right = if update {
                 *bytes == big()
             } else {
                 big().starts_with(bytes)
@@ -77,7 +77,7 @@ fn comes(script: &str, expected: Comes, message: &str, others: &[&str]) {
 }
 
 #[test]
-fn a_full_disk() {
+fn a_full_disk_is_told_and_ends_it_in_the_modes_that_exit() {
     let message = |name: &str| format!("tee: {name}: No space left on device\n");
     for mode in MODES {
         for input in ["cat big |", "< big"] {
@@ -112,7 +112,7 @@ fn a_full_disk() {
 }
 
 #[test]
-fn a_pipe_whose_reader_has_gone() {
+fn a_pipe_whose_reader_has_gone_comes_to_what_the_mode_says() {
     // The reader has come and gone before there is anything to write.
     let broken = "mkfifo p q; { : < p; echo > q; } & { read go < q; cat big; } |";
     let message = |name: &str| format!("tee: {name}: Broken pipe\n");
@@ -143,7 +143,7 @@ fn a_pipe_whose_reader_has_gone() {
 
 /// The file gets what is allowed. GNU tee would be killed by `SIGXFSZ`, were it not ignored.
 #[test]
-fn a_file_that_may_not_grow() {
+fn a_file_that_may_not_grow_gets_what_is_allowed_in_every_mode() {
     let limit = 8192;
     for mode in MODES {
         for options in [mode.to_owned(), format!("-a {mode}")] {
@@ -158,7 +158,7 @@ fn a_file_that_may_not_grow() {
                 let outputs = outputs.replace("| cat", "> /dev/null");
                 let script =
                     format!("trap '' XFSZ; ulimit -f 16; cat big | tee {options} {outputs}");
-                let outcome = as_gnu(&script);
+                let outcome = TEE.as_peers(&script);
                 outcome.fails_with(message);
                 let kept = &outcome.files["c"];
                 assert!(kept.len() == limit && big().starts_with(kept), "{script}");
@@ -169,15 +169,15 @@ fn a_file_that_may_not_grow() {
 
 #[test]
 fn a_file_that_may_not_grow_is_an_error_though_the_signal_is_not_ignored() {
-    let outcome = run("ulimit -f 16; cat big | tee a | cksum");
+    let outcome = TEE.run("ulimit -f 16; cat big | tee a | cksum");
     assert_eq!(outcome.stderr, "tee: a: File too large\n");
-    assert_eq!(outcome.stdout, run("cksum < big").stdout);
+    assert_eq!(outcome.stdout, TEE.run("cksum < big").stdout);
 }
 
 #[test]
 fn a_file_that_cannot_be_opened_ends_the_modes_that_exit() {
     for mode in MODES {
-        let outcome = as_gnu(&format!("tee {mode} a no/b c < f"));
+        let outcome = TEE.as_peers(&format!("tee {mode} a no/b c < f"));
         let exits = mode.contains("exit");
         outcome.fails_after(
             if exits { "" } else { "hi\n" },
@@ -192,14 +192,14 @@ fn a_file_that_cannot_be_opened_ends_the_modes_that_exit() {
 fn a_broken_pipe_is_silent_by_default_where_the_parent_ignores_sigpipe() {
     let script =
         "trap '' PIPE; mkfifo p q; { : < p; echo > q; } & { read go < q; cat f; } | tee a > p";
-    let outcome = as_gnu(script);
+    let outcome = TEE.as_peers(script);
     outcome.succeeds_with("");
     assert_eq!(outcome.files["a"], b"hi\n");
 }
 
 #[test]
 fn several_failures_are_all_told() {
-    let outcome = as_gnu("tee /dev/full a no/b < f > /dev/full");
+    let outcome = TEE.as_peers("tee /dev/full a no/b < f > /dev/full");
     outcome.fails_with(
         "tee: no/b: No such file or directory\n\
          tee: 'standard output': No space left on device\n\
@@ -212,9 +212,10 @@ fn several_failures_are_all_told() {
 fn without_any_output_left_the_rest_is_not_read() {
     let errors = "tee: 'standard output': No space left on device\n\
                   tee: /dev/full: No space left on device\n";
-    as_gnu("yes | tee /dev/full > /dev/full").fails_with(errors);
+    TEE.as_peers("yes | tee /dev/full > /dev/full")
+        .fails_with(errors);
     // GNU's cannot give back what it has read.
-    let outcome = run("{ tee /dev/full > /dev/full; cat; } < g");
+    let outcome = TEE.run("{ tee /dev/full > /dev/full; cat; } < g");
     outcome.succeeded_saying(errors, "there\n");
 }
 

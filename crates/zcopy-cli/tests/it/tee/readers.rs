@@ -114,3 +114,30 @@ fn output_of(mut child: Child) -> (Option<i32>, String) {
     let status = end_of(child).code();
     (status, std::io::read_to_string(stderr).unwrap())
 }
+
+/// The nopipe modes keep silent about readers that have closed, and about no other failure.
+#[test]
+fn a_connection_that_is_reset_is_an_error_in_every_mode() {
+    for mode in ["-p", "--output-error=warn", "--output-error=exit-nopipe"] {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let connection = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (peer, _) = listener.accept().unwrap();
+        let linger = Some(std::time::Duration::ZERO);
+        rustix::net::sockopt::set_socket_linger(&peer, linger).unwrap();
+        drop(peer);
+        let mut tee = Command::new(env!("CARGO_BIN_EXE_zc-tee"))
+            .args([mode, "/dev/null"])
+            .stdin(Stdio::piped())
+            .stdout(OwnedFd::from(connection))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The run may have ended before.
+        let _ = tee.stdin.take().unwrap().write_all(b"line\n");
+        let output = tee.wait_with_output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{mode}: {message}");
+        let expected = "zc-tee: 'standard output': Connection reset by peer\n";
+        assert_eq!(message, expected, "{mode}");
+    }
+}

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::child::{end_of, read_exactly, zc_tee};
+use crate::script::TEE;
 
 /// Runs with these arguments until a first line has come out, and then interrupts it.
 fn interrupted(arguments: &[&str]) -> Child {
@@ -59,7 +60,7 @@ fn an_interrupt_can_be_ignored() {
 
 #[test]
 fn an_interrupt_that_the_parent_ignores_is_ignored() {
-    let outcome = super::as_gnu("trap '' INT; { cat f; kill -INT $$; cat g; } | tee a");
+    let outcome = TEE.as_peers("trap '' INT; { cat f; kill -INT $$; cat g; } | tee a");
     outcome.succeeds_with("hi\nthere\n");
 }
 

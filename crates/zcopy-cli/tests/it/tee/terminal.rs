@@ -1,37 +1,12 @@
 //! At a terminal.
 
-use std::fs::File;
-use std::io::Write as _;
-use std::os::fd::OwnedFd;
+use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
-use crate::child::{end_of, read_exactly, zc_tee};
-use crate::pty::{CONTROL_D, terminal};
+use rustix::event::{PollFd, PollFlags};
 
-#[test]
-fn each_line_appears_when_it_is_typed_and_one_control_d_ends_it() {
-    for options in [&[][..], &["-p"]] {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a");
-        let (mut user, tty) = terminal();
-        let mut child = zc_tee();
-        child
-            .args(options)
-            .arg(&path)
-            .stdin(tty)
-            .stdout(Stdio::piped());
-        let mut child = child.spawn().unwrap();
-        let stdout: OwnedFd = child.stdout.take().unwrap().into();
-        for line in [&b"one\n"[..], b"two\n"] {
-            user.write_all(line).unwrap();
-            let appeared = read_exactly(File::from(stdout.try_clone().unwrap()), line.len());
-            assert_eq!(appeared, line);
-        }
-        user.write_all(CONTROL_D).unwrap();
-        assert!(end_of(child).success(), "{options:?}");
-        assert_eq!(std::fs::read(path).unwrap(), b"one\ntwo\n");
-    }
-}
+use crate::child::{end_of, read_exactly, zc_tee};
+use crate::pty::terminal;
 
 #[test]
 fn a_terminal_shows_what_comes_while_the_writer_pauses() {
@@ -52,5 +27,39 @@ fn a_terminal_shows_what_comes_while_the_writer_pauses() {
         }
         drop(stdin);
         assert!(end_of(child).success());
+    }
+}
+
+#[test]
+fn a_terminal_that_hangs_up_is_an_error_in_every_mode() {
+    let modes = ["warn", "warn-nopipe", "exit", "exit-nopipe"];
+    let modes = modes.map(|mode| format!("--output-error={mode}"));
+    for option in ["-a", "-p"]
+        .into_iter()
+        .chain(modes.iter().map(String::as_str))
+    {
+        let (user, tty) = terminal();
+        let mut child = zc_tee();
+        child.arg(option).stderr(Stdio::piped());
+        child.stdin(Stdio::piped()).stdout(tty.try_clone().unwrap());
+        let mut child = child.spawn().unwrap();
+        let (mut stdin, mut stderr) = (child.stdin.take().unwrap(), child.stderr.take().unwrap());
+        stdin.write_all(b"one\n").unwrap();
+        // Without a duplicate of `user`, which could hold the terminal open for longer.
+        let mut shown = [0; 5];
+        (&user).read_exact(&mut shown).unwrap();
+        assert_eq!(shown, *b"one\r\n");
+        drop(user);
+        // A process that another test is about to start may hold it open for a moment.
+        rustix::event::poll(&mut [PollFd::new(&tty, PollFlags::empty())], None).unwrap();
+        stdin.write_all(b"two\n").unwrap();
+        drop(stdin);
+        let mut message = String::new();
+        stderr.read_to_string(&mut message).unwrap();
+        assert_eq!(
+            message, "zc-tee: 'standard output': Input/output error\n",
+            "{option}"
+        );
+        assert_eq!(end_of(child).code(), Some(1), "{option}");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender};
 
 use super::{Message, Reply, lanes};
-use crate::digest::{Algorithm, Backend, MultiStream, StreamId};
+use crate::common::digest::{Algorithm, Backend, MultiStream, StreamId};
 
 /// Streams that are hashed together, a block of each at a time.
 ///
@@ -95,7 +95,7 @@ impl Streams {
         }
     }
 
-    /// The index of the open stream of this tap. Earlier streams of the tap have ended.
+    /// Returns the index of the open stream of this client. Its earlier streams have ended.
     fn find(&self, id: usize) -> Option<usize> {
         let is_it = |open: &Open| open.id == id && !open.has_ended;
         self.open.iter().position(is_it)
@@ -131,7 +131,7 @@ mod tests {
     use std::sync::mpsc::{channel, sync_channel};
 
     use super::*;
-    use crate::digest::{Digest, digests};
+    use crate::common::digest::{Digest, digests};
 
     /// The replies to these blocks of `n_streams` streams, which begin before and end after all
     /// blocks.

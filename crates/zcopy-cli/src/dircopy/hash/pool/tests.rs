@@ -1,7 +1,7 @@
 use std::thread;
 
 use super::*;
-use crate::digest::digests;
+use crate::common::digest::digests;
 
 /// Bytes that are nowhere the same.
 fn bytes(seed: usize, len: usize) -> Vec<u8> {
@@ -62,7 +62,8 @@ fn streams_of_many_taps_get_their_own_digests() {
                         let mut client = pool.client();
                         for len in [0, 1, 1000, 70_001, 150_000] {
                             let file = bytes(worker, len);
-                            // The announced length is a hint, and differs from the length of the file.
+                            // The announced length is a hint, and differs from the length of the
+                            // file.
                             let mut stream_hasher = client.begin(u64::MAX);
                             for chunk in file.chunks(70_000) {
                                 stream_hasher.push(chunk);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::total::Total;
-use crate::json;
+use crate::common::progress::json;
 
 /// An object. Its field `event` names the variant.
 #[derive(Debug, Serialize)]

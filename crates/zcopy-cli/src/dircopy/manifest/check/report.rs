@@ -9,11 +9,11 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::event::{Event, FileEvent, HashedEvent};
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
+use crate::common::progress::json::rounded;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::reporter::summary::{per_second, rate};
-use crate::exit;
-use crate::json::rounded;
-use crate::quote::quoted;
 
 /// The result for one file or line.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Streams<'_> {
     /// Writes a message to standard error, after the program's name. Errors are ignored: if
     /// standard error is closed, nobody reads it.
     pub(crate) fn write_message(&mut self, message: &str) {
-        let mut line = exit::program().into_vec();
+        let mut line = message::program().into_vec();
         line.extend_from_slice(b": ");
         line.extend_from_slice(message.as_bytes());
         line.push(b'\n');
@@ -96,7 +96,7 @@ impl Streams<'_> {
     /// Writes the error of a file to standard error.
     pub(crate) fn report_error(&mut self, file: &Path, error: &io::Error) {
         let file = quoted(file.as_os_str());
-        self.write_message(&format!("{file}: {}", exit::worded(error)));
+        self.write_message(&format!("{file}: {}", message::worded(error)));
     }
 }
 
@@ -264,7 +264,7 @@ impl Verdict {
                 bytes: hashed.bytes,
                 seconds: rounded(hashed.elapsed.as_secs_f64()),
             }),
-            message: error.map(|error| exit::worded(error)),
+            message: error.map(|error| message::worded(error)),
         }
     }
 }

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::report::Counts;
+use crate::common::progress::json::rounded;
 use crate::dircopy::reporter::summary::{State, per_second, rate, size, time};
-use crate::json::rounded;
 
 /// The total of a verification.
 #[derive(Debug, Serialize)]

@@ -13,13 +13,13 @@ use super::suspects::{RootState, Suspects};
 use super::unlisted::{Find, Unlisted, UnlistedFile};
 use super::verifier::{Job, Verifier};
 use super::{Outcome, Shared};
+use crate::common::cli::quote::quoted;
+use crate::common::parallel::{OrderedJobs, in_order};
 use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, Verify};
 use crate::dircopy::manifest::read::lines::Lines;
 use crate::dircopy::manifest::read::merge::Records;
 use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
-use crate::order::{Workshop, in_order};
-use crate::quote::quoted;
 
 /// How often a file is verified again at most. Runs on the tree may follow one another.
 const MAX_RECHECKS: usize = 5;
@@ -255,7 +255,7 @@ impl<'a> Tree<'a> {
         };
         let stop = StopFlag::default();
         let written = thread::scope(|scope| {
-            let workshop = Workshop {
+            let ordered_jobs = OrderedJobs {
                 next,
                 start: || {
                     let mut verifier = Verifier::new(root, shared, scope);
@@ -289,7 +289,7 @@ impl<'a> Tree<'a> {
                 // Without a thread no total is shown.
                 let _ = thread::Builder::new().spawn_scoped(scope, count);
             }
-            in_order(options.n_threads, workshop)
+            in_order(options.n_threads, ordered_jobs)
         });
         written.map_err(TreeError::Output)?;
         broken.map_or(Ok(()), |error| Err(self.list_error(error)))

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use rustix::fs::FileType;
 
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
 use crate::dircopy::damage_map::{EmptyFile, MapText, mapped_name};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
@@ -22,8 +24,6 @@ use crate::dircopy::walk::scan::{Failure, Found, Next, ScanOptions, scan};
 use crate::dircopy::walk::spelling::key;
 use crate::dircopy::walk::spelling::listed_paths::ListedPaths;
 use crate::dircopy::write::atomic_file::temp_name;
-use crate::exit;
-use crate::quote::quoted;
 
 /// Which files to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Unlisted {
                     Ok(())
                 }
                 Err(Failure { path, error }) => {
-                    let message = exit::worded(&error);
+                    let message = message::worded(&error);
                     let path = quoted(OsStr::from_bytes(&path));
                     Err(io::Error::new(error.kind(), format!("{path}: {message}")))
                 }

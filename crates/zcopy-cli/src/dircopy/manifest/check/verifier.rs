@@ -14,7 +14,7 @@ use super::Shared;
 use super::hash_thread::HashThread;
 use super::report::{AlgorithmSource, FileResult, Hashed, Verdict};
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::hash::reader::{read_error, stop_if_interrupted};
+use crate::dircopy::hash::reader::{read_error, read_whole, stop_if_interrupted};
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 use crate::dircopy::manifest::line::{self, ChecksumLine, ParseLineError};
 use crate::dircopy::manifest::open_beneath::{self, Found};
@@ -173,27 +173,21 @@ impl<'a> Verifier<'a> {
         file: &File,
         algorithm: ChecksumAlgorithm,
     ) -> io::Result<Option<(Checksum, u64)>> {
-        let mut transfer = Transfer::new(file, self.shared.null).sparse(Sparse::KeepUnwritten);
-        if let Some(block_size) = self.shared.options.block_size {
-            transfer = transfer.buffer_size(block_size.get());
-        }
-        let interrupt = self.shared.interrupt;
-        let transfer = transfer.observe(|_| stop_if_interrupted(interrupt));
-        let progress = self.shared.progress;
+        let is_long = file.metadata().is_ok_and(|facts| facts.len() >= SHORT);
+        let shared = self.shared;
         let mut bytes = 0;
         let mut count = |block: &[u8]| {
             bytes += block.len() as u64;
-            progress.add_bytes(block.len() as u64);
+            shared.progress.add_bytes(block.len() as u64);
         };
         let checksum = match &mut self.hash_thread {
-            Some(thread) if file.metadata().is_ok_and(|facts| facts.len() >= SHORT) => {
+            Some(thread) if is_long => {
                 thread.begin(algorithm);
-                let transfer = transfer.inspect(|block| {
+                let is_read = read(&shared, file, |block| {
                     thread.push(block);
                     count(block);
-                });
-                let report = transfer.run().map_err(|error| read_error(&error))?;
-                if report.ended() == Ended::Stopped {
+                })?;
+                if !is_read {
                     return Ok(None);
                 }
                 let exited = || io::Error::other("the hashing thread has exited");
@@ -201,12 +195,11 @@ impl<'a> Verifier<'a> {
             }
             _ => {
                 let mut hasher = Hasher::new(algorithm);
-                let transfer = transfer.inspect(|block| {
+                let is_read = read(&shared, file, |block| {
                     hasher.update(block);
                     count(block);
-                });
-                let report = transfer.run().map_err(|error| read_error(&error))?;
-                if report.ended() == Ended::Stopped {
+                })?;
+                if !is_read {
                     return Ok(None);
                 }
                 hasher.finish()
@@ -214,6 +207,27 @@ impl<'a> Verifier<'a> {
         };
         Ok(Some((checksum, bytes)))
     }
+}
+
+/// Reads a file and calls `inspect` with its bytes. Returns false after a signal.
+fn read(
+    shared: &Shared<'_>,
+    file: &File,
+    mut inspect: impl FnMut(&[u8]) + Send,
+) -> io::Result<bool> {
+    let report = read_whole(file, |limit| {
+        let mut transfer = Transfer::new(file, shared.null)
+            .sparse(Sparse::KeepUnwritten)
+            .limit(limit);
+        if let Some(block_size) = shared.options.block_size {
+            transfer = transfer.buffer_size(block_size.get());
+        }
+        let interrupt = shared.interrupt;
+        let transfer = transfer.observe(|_| stop_if_interrupted(interrupt));
+        transfer.inspect(&mut inspect).run()
+    });
+    let report = report.map_err(|error| read_error(&error))?;
+    Ok(report.ended() != Ended::Stopped)
 }
 
 /// Whether opening failed because the file does not exist.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::digest::{Algorithm, digests};
+use crate::common::digest::{Algorithm, digests};
 
 fn header() -> Header {
     let name: Name = "shasum.2026-11-22.10.00.00.txt".parse().unwrap();

@@ -1,6 +1,6 @@
 //! An entry of a journal.
 
-use crate::digest::{Algorithm, Digest};
+use crate::common::digest::{Algorithm, Digest};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::record::{Announced, Change};
 

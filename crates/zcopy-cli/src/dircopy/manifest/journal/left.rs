@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::entry::JournalEntry;
 use super::{CHECK_DIGITS, MAGIC, parse_entry, sha256_of};
-use crate::digest::Digest;
-use crate::dircopy::file_ranges::{FileRange, FileRanges};
+use crate::common::digest::Digest;
+use crate::dircopy::file_ranges::{FileRange, FileRanges, RangesReader};
 use crate::dircopy::manifest::header::{Header, HeaderParser, ParseHeaderError};
 use crate::dircopy::manifest::read::contents::{open_regular, peek};
 use crate::dircopy::manifest::read::damage::Damage;
@@ -28,6 +28,9 @@ impl fmt::Display for LeftJournal {
     }
 }
 
+/// The contents of a journal that an earlier run left.
+pub(crate) type HeaderAndEntries = (Header, Entries<RangesReader>);
+
 impl LeftJournal {
     pub(crate) fn new(name: CString) -> Self {
         Self { name }
@@ -38,10 +41,7 @@ impl LeftJournal {
     /// # Errors
     ///
     /// The file cannot be read, or its header is damaged.
-    pub(crate) fn entries(
-        &self,
-        root: BorrowedFd<'_>,
-    ) -> Result<Option<(Header, Entries<impl Read + use<>>)>, Damage> {
+    pub(crate) fn entries(&self, root: BorrowedFd<'_>) -> Result<Option<HeaderAndEntries>, Damage> {
         let (file, size) = open_regular(root, self.name.as_c_str()).map_err(Damage::Unreadable)?;
         let range = FileRange {
             file: Arc::new(file),

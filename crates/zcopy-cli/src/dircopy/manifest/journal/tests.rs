@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 
 use super::*;
-use crate::digest::digests;
+use crate::common::digest::digests;
 use crate::dircopy::manifest::read::archive::{Archive, Verify};
 use crate::dircopy::manifest::record::Announced;
 

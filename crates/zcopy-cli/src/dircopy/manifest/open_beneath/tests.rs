@@ -34,7 +34,7 @@ fn tree() -> (TempDir, OwnedFd) {
 }
 
 fn text(file: io::Result<File>) -> Result<String, String> {
-    let mut file = file.map_err(|error| crate::exit::worded(&error))?;
+    let mut file = file.map_err(|error| crate::common::cli::message::worded(&error))?;
     let mut text = String::new();
     file.read_to_string(&mut text).unwrap();
     Ok(text)

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::damage::Damage;
 use super::merge::Records;
-use crate::digest::Algorithm;
+use crate::common::digest::Algorithm;
 use crate::dircopy::manifest::header::{Copied, Header, Included};
 use crate::dircopy::manifest::journal::LeftJournal;
 use crate::dircopy::manifest::name::Name;

@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use super::contents::open_regular;
 use super::damage::Damage;
 use super::lines::{LONGEST, Lines};
-use crate::digest::{Algorithm, Digest, Stream};
+use crate::common::cli::message;
+use crate::common::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::file_ranges::{FileRange, FileRanges};
 use crate::dircopy::manifest::header::{End, Header, Included, ParseHeaderError};
 use crate::dircopy::manifest::name::Name;
 use crate::dircopy::manifest::record::{self, Origin};
-use crate::exit;
 
 /// The longest last line of a manifest, in bytes.
 const LONGEST_END: u64 = 256;
@@ -159,7 +159,7 @@ impl Candidate {
             Err(Damage::Header(error)) => return Err((*error).into()),
             Err(Damage::NotRegular(what)) => return Err(Damage::NotRegular(*what)),
             Err(Damage::Unreadable(error)) => {
-                let error = io::Error::new(error.kind(), exit::worded(error));
+                let error = io::Error::new(error.kind(), message::worded(error));
                 return Err(Damage::Unreadable(error));
             }
             Err(_) => return Err(Damage::Cut),

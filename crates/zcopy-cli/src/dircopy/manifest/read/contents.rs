@@ -8,9 +8,9 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
+use crate::common::cli::message;
 use crate::dircopy::stat::size;
 use crate::dircopy::stat::{file_type, is_regular};
-use crate::exit;
 
 fn is_symlink(directory: BorrowedFd<'_>, name: impl Arg) -> bool {
     let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
@@ -60,7 +60,7 @@ pub(crate) fn open_regular(
     };
     // The errno is dropped, so that no caller takes it for one of `open(2)`.
     let stat = rustix::fs::fstat(&opened);
-    let stat = stat.map_err(|errno| io::Error::other(exit::worded(&io::Error::from(errno))))?;
+    let stat = stat.map_err(|errno| io::Error::other(message::worded(&io::Error::from(errno))))?;
     if !is_regular(&stat) {
         return Err(io::Error::other(NotRegular::Other));
     }

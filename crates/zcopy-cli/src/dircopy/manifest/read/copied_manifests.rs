@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use super::candidate::{Candidate, hash_named};
 use super::root_names::names_in;
-use crate::digest::{Algorithm, Digest, Stream};
+use crate::common::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::manifest::header::Copied;
 use crate::dircopy::manifest::name::Name;
 

@@ -3,14 +3,14 @@
 use std::io;
 
 use super::contents::NotRegular;
+use crate::common::cli::message;
 use crate::dircopy::manifest::header::ParseHeaderError;
 use crate::dircopy::manifest::line::ParseLineError;
-use crate::exit;
 
 /// The damage of a manifest.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Damage {
-    #[error("{}", exit::worded(.0))]
+    #[error("{}", message::worded(.0))]
     Unreadable(io::Error),
     #[error("{0}")]
     NotRegular(NotRegular),

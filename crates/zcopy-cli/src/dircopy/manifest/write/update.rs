@@ -13,7 +13,9 @@ use anyhow::anyhow;
 use rustix::fs::Mode;
 
 use super::writer::{Finished, Writer};
-use crate::digest::Algorithm;
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
+use crate::common::digest::Algorithm;
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::hash_file::hash_file;
 use crate::dircopy::manifest::header::Header;
@@ -23,8 +25,6 @@ use crate::dircopy::manifest::read::merge::Records;
 use crate::dircopy::manifest::read::resolve::{Presence, presence};
 use crate::dircopy::manifest::record::Record;
 use crate::dircopy::walk::spelling::paths::PathSpellings;
-use crate::exit;
-use crate::quote::quoted;
 
 /// The line of a file in the new manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -295,7 +295,7 @@ impl<'a> Update<'a> {
         let resolved = record.resolve(self.carrying.root, self.carrying.null);
         resolved.map_err(|error| {
             let path = quoted(OsStr::from_bytes(&record.path));
-            let message = exit::worded(&error);
+            let message = message::worded(&error);
             io::Error::new(error.kind(), format!("{path}: {message}"))
         })
     }

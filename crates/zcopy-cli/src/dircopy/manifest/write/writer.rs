@@ -8,13 +8,13 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
-use crate::digest::{Algorithm, Digest, Stream};
+use crate::common::digest::{Algorithm, Digest, Stream};
+use crate::common::sys;
 use crate::dircopy::manifest::INFO;
 use crate::dircopy::manifest::header::{Copied, End, Header};
 use crate::dircopy::manifest::line;
 use crate::dircopy::manifest::name::Name;
 use crate::dircopy::write::atomic_file::{AtomicFile, Durability, Exclusivity, Replace};
-use crate::sys;
 
 /// How much is written at once, in bytes.
 const BLOCK: usize = 64 << 10;
@@ -26,7 +26,7 @@ const MAX_NAMES: u32 = 1_000;
 /// killed, or this is dropped, nothing remains of it.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    lines: Draft,
+    lines: BufferedFile,
     /// The comments of a BLAKE3 manifest.
     info: Option<Vec<u8>>,
     name: Name,
@@ -47,13 +47,13 @@ pub(crate) struct Finished {
 
 /// A file under construction.
 #[derive(Debug)]
-struct Draft {
+struct BufferedFile {
     new_file: AtomicFile<Arc<OwnedFd>>,
     /// The bytes that are not in the file yet.
     buffer: Vec<u8>,
 }
 
-impl Draft {
+impl BufferedFile {
     fn begin(directory: &Arc<OwnedFd>, mode: Mode) -> io::Result<Self> {
         let new_file = AtomicFile::new(Arc::clone(directory))?;
         rustix::fs::fchmod(&new_file, mode)?;
@@ -85,7 +85,7 @@ impl Writer {
         header.write(&mut comments);
         let mut hash = Stream::new(Algorithm::Sha256);
         hash.update(&comments);
-        let mut lines = Draft::begin(directory, mode)?;
+        let mut lines = BufferedFile::begin(directory, mode)?;
         let info = match algorithm {
             Algorithm::Sha256 => {
                 lines.buffer.append(&mut comments);
@@ -145,7 +145,7 @@ impl Writer {
             }
             Some(mut comments) => {
                 end.write(&mut comments);
-                let mut info = Draft::begin(directory, self.mode)?;
+                let mut info = BufferedFile::begin(directory, self.mode)?;
                 info.buffer = comments;
                 info.flush()?;
                 info.new_file.settle()?;

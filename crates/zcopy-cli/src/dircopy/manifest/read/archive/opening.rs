@@ -9,8 +9,8 @@ use super::inputs::InputsBuilder;
 use super::{Archive, DamagedFile, Verify, file_names};
 use crate::dircopy::file_ranges::FileRanges;
 use crate::dircopy::manifest::header::Header;
-use crate::dircopy::manifest::journal::LeftJournal;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
+use crate::dircopy::manifest::journal::{HeaderAndEntries, LeftJournal};
 use crate::dircopy::manifest::read::candidate::{Candidate, Order};
 use crate::dircopy::manifest::read::copied_manifests::separate_copied;
 use crate::dircopy::manifest::read::damage::Damage;
@@ -117,16 +117,7 @@ impl Opening<'_> {
         let (mut with_entries, mut stale) = (Vec::new(), Vec::new());
         for name in journals_in(self.root)? {
             let journal = LeftJournal::new(name);
-            let mut entries = journal.entries(self.root);
-            if matches!(&entries, Err(damage) if damage.is_not_found())
-                && journals_in(self.root)?
-                    .iter()
-                    .any(|name| journal.has(name.to_bytes()))
-            {
-                // It is still listed, so that no other run has removed it.
-                entries = journal.entries(self.root);
-            }
-            match entries {
+            match self.entries_of(&journal)? {
                 // It is closed here and opened again later: there may be more journals than the
                 // process may have descriptors.
                 Ok(Some((header, _))) => with_entries.push((journal, header)),
@@ -139,6 +130,29 @@ impl Opening<'_> {
         Ok(Journals {
             with_entries,
             stale,
+        })
+    }
+
+    /// Begins to read a journal. One that is not found but still listed is opened again, as no other
+    /// run has removed it.
+    ///
+    /// # Errors
+    ///
+    /// The root cannot be listed.
+    fn entries_of(
+        &self,
+        journal: &LeftJournal,
+    ) -> io::Result<Result<Option<HeaderAndEntries>, Damage>> {
+        let entries = journal.entries(self.root);
+        if !matches!(&entries, Err(damage) if damage.is_not_found()) {
+            return Ok(entries);
+        }
+        let listed = journals_in(self.root)?;
+        let is_listed = listed.iter().any(|name| journal.has(name.to_bytes()));
+        Ok(if is_listed {
+            journal.entries(self.root)
+        } else {
+            entries
         })
     }
 
@@ -180,7 +194,7 @@ impl Opening<'_> {
 
     /// Adds the entries of a journal.
     fn add_journal(&mut self, journal: LeftJournal, verify: Verify) -> io::Result<()> {
-        let mut entries = match journal.entries(self.root) {
+        let mut entries = match self.entries_of(&journal)? {
             Ok(Some((_, entries))) => entries,
             // It could be read a moment ago.
             Ok(None) => {

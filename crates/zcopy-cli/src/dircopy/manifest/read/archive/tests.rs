@@ -6,7 +6,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::digest::{Digest, digests};
+use crate::common::digest::{Digest, digests};
 use crate::dircopy::manifest::header::End;
 use crate::dircopy::manifest::journal::Journal;
 use crate::dircopy::manifest::journal::entry::JournalEntry;

@@ -1,0 +1,10 @@
+//! Code that several tools share.
+
+pub mod cli;
+pub mod digest;
+pub mod progress;
+pub mod sys;
+pub mod terminal;
+
+pub(crate) mod io;
+pub(crate) mod parallel;

@@ -1,0 +1,56 @@
+//! Digests of several slices.
+
+use super::backend::Kind;
+use super::sha256::scheduler::{Job, run};
+use super::sha256::{INITIAL, digest, padded};
+use super::{Algorithm, Backend, Digest, Stream};
+
+/// Returns the digests of all inputs, in the order of the inputs.
+#[must_use]
+pub fn digests(algorithm: Algorithm, inputs: &[&[u8]]) -> Vec<Digest> {
+    let mut digests = vec![Digest::from_bytes([0; Digest::BYTES]); inputs.len()];
+    digest_each(algorithm, Backend::best(), inputs, &mut digests);
+    digests
+}
+
+/// Stores the digest of each input in `digests`, in the order of the inputs.
+///
+/// With SHA-256 in lanes, this allocates nothing.
+///
+/// # Panics
+///
+/// If the lengths of `inputs` and `digests` differ.
+pub fn digest_each(
+    algorithm: Algorithm,
+    backend: Backend,
+    inputs: &[&[u8]],
+    digests: &mut [Digest],
+) {
+    assert_eq!(inputs.len(), digests.len(), "one digest for each input");
+    let pairs = inputs.iter().zip(digests);
+    match (algorithm, backend.kind()) {
+        (Algorithm::Sha256, Kind::Lanes(level)) => {
+            let jobs = pairs.map(|(input, digest)| {
+                let (body, rest) = input.as_chunks();
+                Job {
+                    owner: digest,
+                    state: INITIAL,
+                    head: &[],
+                    body,
+                    tail: padded(rest, input.len() as u64),
+                }
+            });
+            run(level, jobs, |out, state| *out = digest(&state));
+        }
+        (Algorithm::Sha256, Kind::Sequential) | (Algorithm::Blake3, _) => {
+            for (input, digest) in pairs {
+                let mut stream = Stream::new(algorithm);
+                stream.update(input);
+                *digest = stream.finish();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

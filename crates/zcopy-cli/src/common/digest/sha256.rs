@@ -1,0 +1,88 @@
+//! The compression function of SHA-256, for several streams at the same time (FIPS 180-4).
+//!
+//! - [`scheduler`]: assigns streams to lanes.
+//! - [`lanes`]: compresses a block of each of several streams.
+//! - [`single`]: compresses the blocks of one stream.
+//! - [`message_schedule`]: computes the message schedules of several blocks.
+
+use fearless_simd::Level;
+
+use super::Digest;
+
+/// Unrolls 16 rounds. The compiler does not unroll a loop, and would move the whole state by a
+/// register in each iteration.
+macro_rules! sixteen_times {
+    ($at:ident => $body:expr) => {
+        sixteen_times!($at => $body; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    };
+    ($at:ident => $body:expr; $($number:literal)*) => {
+        $({
+            let $at: usize = $number;
+            $body;
+        })*
+    };
+}
+
+pub(super) mod scheduler;
+
+mod lanes;
+mod message_schedule;
+mod single;
+
+/// The unit that the compression function takes.
+pub(super) type Block = [u8; 64];
+
+/// The chaining value.
+pub(super) type State = [u32; 8];
+
+/// The number of lanes of the widest registers.
+pub(super) const MAX_LANES: usize = 16;
+
+/// The state before the first block (FIPS 180-4, 5.3.3).
+#[rustfmt::skip]
+pub(super) const INITIAL: State = [
+    0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19,
+];
+
+/// The constants of the rounds (FIPS 180-4, 4.2.2).
+#[rustfmt::skip]
+const ROUNDS: [u32; 64] = [
+    0x428a_2f98, 0x7137_4491, 0xb5c0_fbcf, 0xe9b5_dba5, 0x3956_c25b, 0x59f1_11f1, 0x923f_82a4, 0xab1c_5ed5,
+    0xd807_aa98, 0x1283_5b01, 0x2431_85be, 0x550c_7dc3, 0x72be_5d74, 0x80de_b1fe, 0x9bdc_06a7, 0xc19b_f174,
+    0xe49b_69c1, 0xefbe_4786, 0x0fc1_9dc6, 0x240c_a1cc, 0x2de9_2c6f, 0x4a74_84aa, 0x5cb0_a9dc, 0x76f9_88da,
+    0x983e_5152, 0xa831_c66d, 0xb003_27c8, 0xbf59_7fc7, 0xc6e0_0bf3, 0xd5a7_9147, 0x06ca_6351, 0x1429_2967,
+    0x27b7_0a85, 0x2e1b_2138, 0x4d2c_6dfc, 0x5338_0d13, 0x650a_7354, 0x766a_0abb, 0x81c2_c92e, 0x9272_2c85,
+    0xa2bf_e8a1, 0xa81a_664b, 0xc24b_8b70, 0xc76c_51a3, 0xd192_e819, 0xd699_0624, 0xf40e_3585, 0x106a_a070,
+    0x19a4_c116, 0x1e37_6c08, 0x2748_774c, 0x34b0_bcb5, 0x391c_0cb3, 0x4ed8_aa4a, 0x5b9c_ca4f, 0x682e_6ff3,
+    0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
+];
+
+/// Returns the number of 32-bit lanes of these registers.
+pub(super) fn width(level: Level) -> usize {
+    fearless_simd::dispatch!(level, simd => message_schedule::width(simd))
+}
+
+/// Returns the digest of a stream, given the state after its last block.
+pub(super) fn digest(state: &State) -> Digest {
+    let mut bytes = [0; Digest::BYTES];
+    for (bytes, word) in bytes.chunks_exact_mut(4).zip(state) {
+        bytes.copy_from_slice(&word.to_be_bytes());
+    }
+    Digest::from_bytes(bytes)
+}
+
+/// Returns the last blocks of a stream of `n_bytes`: `rest`, which is less than a block, and the
+/// padding. The second value is their number, one or two.
+pub(super) fn padded(rest: &[u8], n_bytes: u64) -> ([Block; 2], usize) {
+    let mut blocks = [[0; 64]; 2];
+    let bytes = blocks.as_flattened_mut();
+    bytes[..rest.len()].copy_from_slice(rest);
+    bytes[rest.len()] = 0x80;
+    // The bit behind the message and its length, 8 bytes, have to fit behind the rest.
+    let n_blocks = if rest.len() < 64 - 8 { 1 } else { 2 };
+    blocks[n_blocks - 1][64 - 8..].copy_from_slice(&(n_bytes << 3).to_be_bytes());
+    (blocks, n_blocks)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,376 @@
+//! Output to a terminal, pipe or file that does not block.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
+
+/// The pause after a descriptor that polls as ready has refused a write: a terminal may have less
+/// room than one character needs.
+const RETRY_DELAY: Duration = Duration::from_millis(5);
+
+/// The most bytes that wait for a terminal or pipe. Messages beyond are lost.
+const MAX_QUEUE: usize = 1 << 16;
+
+/// The number of bytes that a pipe accepts without blocking if it polls as writable.
+const PIPE_BUF: usize = 4096;
+
+/// The query for the position of the cursor (DSR of ECMA-48).
+const CURSOR_QUERY: &[u8] = b"\x1b[6n";
+
+/// The most bytes that are read for an answer, `ESC[65535;65535R`, with what the user types
+/// meanwhile.
+const MAX_ANSWER: usize = 4096;
+
+/// A non-blocking output descriptor. It buffers what the terminal does not accept at once.
+#[derive(Debug)]
+pub struct Tty {
+    fd: OwnedFd,
+    is_terminal: bool,
+    is_readable: bool,
+    /// The bytes that are not written yet. They come before all others, so that no sequence is
+    /// torn.
+    pending: Vec<u8>,
+    /// The first error of a write.
+    error: Option<Errno>,
+}
+
+/// The size of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// The width, in columns.
+    pub columns: u16,
+    /// The height, in rows.
+    pub rows: u16,
+}
+
+/// A position of the cursor, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CursorPosition {
+    /// The row, from the top.
+    pub row: u16,
+    /// The column, from the left.
+    pub column: u16,
+}
+
+impl Tty {
+    /// Opens the terminal of a descriptor again, so that writes do not block and no flags of other
+    /// processes change. Duplicates any other descriptor.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the descriptor cannot be duplicated.
+    pub fn on(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let is_terminal = rustix::termios::isatty(fd);
+        let open_again = |readable| {
+            let flags = OFlags::NOCTTY | OFlags::NONBLOCK;
+            std::fs::OpenOptions::new()
+                .read(readable)
+                .write(true)
+                .custom_flags(flags.bits().cast_signed())
+                .open(format!(
+                    "/proc/self/fd/{}",
+                    std::os::fd::AsRawFd::as_raw_fd(&fd)
+                ))
+                .map(OwnedFd::from)
+        };
+        let (fd, is_readable) = if is_terminal {
+            match open_again(true) {
+                Ok(fd) => (fd, true),
+                // After `su` the terminal may belong to another user.
+                Err(_) => (
+                    open_again(false).or_else(|_| fd.try_clone_to_owned())?,
+                    false,
+                ),
+            }
+        } else {
+            // Opening a file again would write from its beginning.
+            (fd.try_clone_to_owned()?, false)
+        };
+        Ok(Self {
+            fd,
+            is_terminal,
+            is_readable,
+            pending: Vec::new(),
+            error: None,
+        })
+    }
+
+    /// Returns whether this is a terminal.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Returns whether this process is in the foreground. Returns true for descriptors other than
+    /// the controlling terminal.
+    #[must_use]
+    pub fn is_foreground(&self) -> bool {
+        match rustix::termios::tcgetpgrp(&self.fd) {
+            Ok(foreground) => foreground == rustix::process::getpgrp(),
+            Err(_) => true,
+        }
+    }
+
+    /// Returns whether the terminal echoes the keyboard. Programs turn the echo off to ask for a
+    /// password or to use the whole screen. Returns true for descriptors that are not terminals.
+    #[must_use]
+    pub fn echoes(&self) -> bool {
+        match rustix::termios::tcgetattr(&self.fd) {
+            Ok(settings) => settings.local_modes.contains(LocalModes::ECHO),
+            Err(_) => true,
+        }
+    }
+
+    /// Returns the size of the terminal, if it is known.
+    #[must_use]
+    pub fn size(&self) -> Option<Size> {
+        let size = rustix::termios::tcgetwinsize(&self.fd).ok()?;
+        (size.ws_col > 0 && size.ws_row > 0).then_some(Size {
+            columns: size.ws_col,
+            rows: size.ws_row,
+        })
+    }
+
+    /// Writes a frame by one call. Returns false, and writes nothing, if bytes of an earlier one
+    /// are still pending after `timeout`.
+    ///
+    /// If it returns true, the whole frame is shown, but perhaps later.
+    #[must_use]
+    pub fn put(&mut self, frame: &[u8], timeout: Duration) -> bool {
+        self.put_if(frame, timeout, |_| true)
+    }
+
+    /// Writes a frame as [`Tty::put`] does, and refuses one if the terminal does not echo.
+    ///
+    /// The test is the last call before `poll` and `write`. If a program turns the echo off and
+    /// prompts between these calls, the frame overwrites its prompt: no system call tests and
+    /// writes at once.
+    #[must_use]
+    pub fn put_while_echoing(&mut self, frame: &[u8], timeout: Duration) -> bool {
+        self.put_if(frame, timeout, Self::echoes)
+    }
+
+    fn put_if(
+        &mut self,
+        frame: &[u8],
+        timeout: Duration,
+        may_write: impl FnOnce(&Self) -> bool,
+    ) -> bool {
+        let deadline = Instant::now() + timeout;
+        // The buffer grows before the test, so that nothing but the write follows it.
+        self.pending.reserve(frame.len());
+        if !self.flush(timeout) || !self.is_writable(deadline) || !may_write(self) {
+            return false;
+        }
+        self.pending.extend_from_slice(frame);
+        self.flush(deadline.saturating_duration_since(Instant::now()));
+        true
+    }
+
+    /// Writes a message. Bytes that the terminal does not accept stay in a queue. The call waits
+    /// for at most `timeout`, and not at all if older bytes are pending.
+    pub fn queue(&mut self, message: &[u8], timeout: Duration) {
+        let timeout = self.unless_pending(timeout);
+        if self.pending.len() <= MAX_QUEUE {
+            self.pending.extend_from_slice(message);
+        }
+        self.flush(timeout);
+    }
+
+    /// Returns whether bytes are pending.
+    #[must_use]
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// Returns `timeout`, or zero if bytes of an earlier write are pending.
+    #[must_use]
+    pub fn unless_pending(&self, timeout: Duration) -> Duration {
+        if self.has_pending() {
+            Duration::ZERO
+        } else {
+            timeout
+        }
+    }
+
+    /// Returns the first error of a write, after which the bytes of that write were dropped.
+    #[must_use]
+    pub fn error(&self) -> Option<io::Error> {
+        self.error.map(Into::into)
+    }
+
+    /// Writes pending bytes for at most `timeout`. Returns whether none are left: all have been
+    /// written, or a write has failed.
+    pub fn flush(&mut self, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
+        while !self.pending.is_empty() {
+            if !self.is_writable(deadline) {
+                return false;
+            }
+            let max = if self.is_terminal {
+                self.pending.len()
+            } else {
+                self.pending.len().min(PIPE_BUF)
+            };
+            match rustix::io::write(&self.fd, &self.pending[..max]) {
+                Ok(n) => {
+                    self.pending.drain(..n);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) if Instant::now() >= deadline => return false,
+                Err(Errno::AGAIN) => std::thread::sleep(RETRY_DELAY),
+                // The terminal has gone, or the file system is full.
+                Err(errno) => {
+                    self.error.get_or_insert(errno);
+                    self.pending.clear();
+                }
+            }
+        }
+        true
+    }
+
+    /// Asks the terminal for the position of its cursor. Returns `None` if it does not answer in
+    /// time.
+    ///
+    /// Input that the user types meanwhile is lost.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the settings of the terminal cannot be changed. Returns `WouldBlock` if
+    /// the terminal does not accept the query, or if a program has turned its echo off: that
+    /// program would read the answer.
+    pub fn position(&mut self, timeout: Duration) -> io::Result<Option<CursorPosition>> {
+        let deadline = Instant::now() + timeout;
+        if !self.is_readable {
+            return Ok(None);
+        }
+        if !self.echoes() || !self.flush(Duration::ZERO) || !self.is_writable(Instant::now()) {
+            return Err(Errno::WOULDBLOCK.into());
+        }
+        let _raw = RawModeGuard::new(&self.fd)?;
+        if rustix::io::write(&self.fd, CURSOR_QUERY)? != CURSOR_QUERY.len() {
+            return Ok(None);
+        }
+        let mut answer = Vec::new();
+        while answer.len() < MAX_ANSWER && is_ready(&self.fd, PollFlags::IN, deadline) {
+            let mut bytes = [0; 64];
+            match rustix::io::read(&self.fd, &mut bytes) {
+                Ok(0) => break,
+                Ok(n) => answer.extend_from_slice(&bytes[..n]),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(_) => break,
+            }
+            if let position @ Some(_) = answered(&answer) {
+                return Ok(position);
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_writable(&self, deadline: Instant) -> bool {
+        is_ready(&self.fd, PollFlags::OUT, deadline)
+    }
+}
+
+/// Returns whether both descriptors are the same terminal.
+#[must_use]
+pub fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+    let device = |fd| match rustix::fs::fstat(fd) {
+        Ok(stat) if rustix::termios::isatty(fd) => Some(stat.st_rdev),
+        _ => None,
+    };
+    device(one).is_some_and(|one| device(other) == Some(one))
+}
+
+impl AsFd for Tty {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// A guard that turns echo and line editing off until it is dropped.
+struct RawModeGuard<'a> {
+    fd: &'a OwnedFd,
+    before: Termios,
+}
+
+impl<'a> RawModeGuard<'a> {
+    fn new(fd: &'a OwnedFd) -> io::Result<Self> {
+        let before = rustix::termios::tcgetattr(fd)?;
+        let mut raw = before.clone();
+        raw.local_modes -= LocalModes::ECHO | LocalModes::ICANON;
+        // A read returns after one byte.
+        raw.special_codes[SpecialCodeIndex::VMIN] = 1;
+        raw.special_codes[SpecialCodeIndex::VTIME] = 0;
+        // At once, because a stopped terminal never drains.
+        rustix::termios::tcsetattr(fd, OptionalActions::Now, &raw)?;
+        Ok(Self { fd, before })
+    }
+}
+
+impl Drop for RawModeGuard<'_> {
+    fn drop(&mut self) {
+        // If this fails the terminal has gone.
+        let _ = rustix::termios::tcsetattr(self.fd, OptionalActions::Now, &self.before);
+    }
+}
+
+/// Waits until the descriptor is ready, at most until the deadline. Returns whether it is.
+fn is_ready(fd: &OwnedFd, wanted: PollFlags, deadline: Instant) -> bool {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut fds = [PollFd::new(fd, wanted)];
+        match rustix::event::poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+            Ok(0) => return false,
+            Err(Errno::INTR) => {}
+            // If poll(2) fails, the next call reports the error.
+            Ok(_) | Err(_) => return true,
+        }
+    }
+}
+
+/// Returns the position in the first answer among these bytes: `ESC[row;columnR`.
+fn answered(bytes: &[u8]) -> Option<CursorPosition> {
+    let text = String::from_utf8_lossy(bytes);
+    text.split("\x1b[").skip(1).find_map(|sequence| {
+        let (row, rest) = sequence.split_once(';')?;
+        let (column, _) = rest.split_once('R')?;
+        Some(CursorPosition {
+            row: row.parse().ok()?,
+            column: column.parse().ok()?,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CursorPosition, answered};
+
+    #[test]
+    fn an_answer_is_found_among_what_the_user_types() {
+        let position = Some(CursorPosition {
+            row: 12,
+            column: 80,
+        });
+        for bytes in [
+            &b"\x1b[12;80R"[..],
+            b"ls -l\x1b[A\x1b[12;80R",
+            b"\x1b[1;5A\x1b[12;80Rmore",
+        ] {
+            assert_eq!(answered(bytes), position, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn half_an_answer_is_none() {
+        for bytes in [&b""[..], b"\x1b[12;8", b"\x1b[12", b"12;80R", b"\x1b[a;bR"] {
+            assert_eq!(answered(bytes), None, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Parsers of option values, and messages about invalid ones.
+
+use std::ffi::OsStr;
+use std::str::FromStr;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use super::{JsonOutput, Sides, Size};
+use crate::common::cli::value;
+use crate::common::progress::units::parse_size;
+use crate::pv::display::bar::BarStyle;
+
+/// Parses a value, or returns the message about an invalid one.
+pub(super) fn read<T>(
+    what: &str,
+    given: Option<&OsStr>,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, String> {
+    let Some(given) = given else {
+        return Ok(None);
+    };
+    match parse(&given.to_string_lossy()) {
+        Some(value) => Ok(Some(value)),
+        None => Err(value::invalid(what, given)),
+    }
+}
+
+/// Parses a whole number. Numbers above `max` become `max`.
+pub(crate) fn number<T: FromStr + Copy>(
+    what: &str,
+    given: Option<&OsStr>,
+    max: T,
+) -> Result<Option<T>, String> {
+    let parse = |text: &str| {
+        let digits = text.trim_start_matches([' ', '\t']);
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        // Digits that do not parse are too large.
+        is_number.then(|| digits.parse().unwrap_or(max))
+    };
+    read(what, given, parse)
+}
+
+pub(super) fn seconds(what: &str, given: Option<&OsStr>) -> Result<Option<f64>, String> {
+    let parse = |text: &str| {
+        let seconds = text.replace(',', ".").parse::<f64>().ok()?;
+        (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
+    };
+    read(what, given, parse)
+}
+
+pub(super) fn size(given: &OsStr, si: bool) -> Result<Size, String> {
+    use std::os::unix::ffi::OsStrExt as _;
+    if let Some(path) = given.as_bytes().strip_prefix(b"@") {
+        return Ok(Size::SameAs(OsStr::from_bytes(path).into()));
+    }
+    let parse = |text: &str| parse_size(text, si).ok();
+    let size = read("size", Some(given), parse)?;
+    Ok(Size::Exact(size.unwrap_or_default()))
+}
+
+pub(super) fn sides(given: &OsStr) -> Result<Sides, String> {
+    match given.as_encoded_bytes() {
+        b"in" | b"0" => Ok(Sides::Input),
+        b"out" | b"1" => Ok(Sides::Output),
+        b"both" | b"2" => Ok(Sides::Both),
+        _ => Err(value::invalid("side", given)),
+    }
+}
+
+pub(super) fn style(given: Option<&OsStr>) -> Result<BarStyle, String> {
+    let style = read("bar style", given, BarStyle::parse)?;
+    Ok(style.unwrap_or_default())
+}
+
+pub(super) fn every(given: Option<&OsStr>) -> Result<f64, String> {
+    let parse = |text: &str| {
+        let percent = text.trim_end_matches('%').parse::<f64>().ok()?;
+        (percent > 0.0 && percent <= 100.0).then_some(percent)
+    };
+    Ok(read("percentage", given, parse)?.unwrap_or(10.0))
+}
+
+/// Parses the output for objects. Returns `None` for standard error.
+pub(super) fn json_output(given: &OsStr) -> Result<Option<JsonOutput>, String> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let bytes = given.as_bytes();
+    if bytes.is_empty() {
+        return Err(value::invalid("file or descriptor", given));
+    }
+    if !bytes.iter().all(u8::is_ascii_digit) {
+        return Ok(Some(JsonOutput::File(given.into())));
+    }
+    let fd = read("descriptor", Some(given), |text| text.parse().ok())?;
+    Ok(fd.filter(|fd| *fd != 2).map(JsonOutput::Fd))
+}
+
+/// Converts a size in memory. Returns `None` for 0.
+pub(super) fn nonzero(size: u64) -> Option<usize> {
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    (size > 0).then_some(size)
+}
+
+/// Returns whether one option was written before another. Options that follow `-k` take its
+/// prefixes.
+pub(super) fn precedes(matches: &ArgMatches, first: &str, second: &str) -> bool {
+    let place = |id| match matches.value_source(id) {
+        Some(ValueSource::CommandLine) => matches.index_of(id),
+        _ => None,
+    };
+    match (place(first), place(second)) {
+        (Some(first), Some(second)) => first < second,
+        _ => false,
+    }
+}
