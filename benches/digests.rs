@@ -18,7 +18,7 @@ use criterion::{
     BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main,
 };
 use sha2::Digest as _;
-use zcopy_cli::digest::{Algorithm, Backend, Digest, MultiStream, digest_each};
+use zcopy_cli::common::digest::{Algorithm, Backend, Digest, MultiStream, digest_each};
 
 const MIB: usize = 1 << 20;
 

@@ -18,6 +18,17 @@ pub(crate) const TCP_TO_TCP: &[Mover] = &[
     Mover {
         name: "zcopy::Relay::run",
         run: |source, sink| {
+            let source = TcpStream::from(source);
+            for end in [&source, &sink] {
+                end.set_nonblocking(true).expect("a socket has modes");
+            }
+            let report = Relay::new(source, sink).run();
+            report.expect("both ends are open");
+        },
+    },
+    Mover {
+        name: "zcopy::Relay::run, blocking mode",
+        run: |source, sink| {
             let report = Relay::new(TcpStream::from(source), sink).run();
             report.expect("both ends are open");
         },
@@ -90,6 +101,19 @@ pub(crate) const FILE_TO_TCP: &[Mover] = &[
         },
     },
     Mover {
+        name: "tokio_splice2::sendfile",
+        run: |source, sink| {
+            runtime().block_on(async {
+                let mut source = tokio::fs::File::from_std(File::from(source));
+                let mut sink = async_tcp(sink);
+                let len = source.metadata().await.expect("it is open").len();
+                // 0.3.2 counts each byte twice, and would end after half of the file.
+                let moved = tokio_splice2::sendfile(&mut source, &mut sink, 2 * len, None, None);
+                moved.await.expect("both ends are open");
+            });
+        },
+    },
+    Mover {
         name: "tokio::io::copy",
         run: |source, sink| {
             runtime().block_on(async {
@@ -109,7 +133,7 @@ pub(crate) const FILE_TO_TCP: &[Mover] = &[
     },
 ];
 
-fn runtime() -> Runtime {
+pub(crate) fn runtime() -> Runtime {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

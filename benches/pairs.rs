@@ -63,7 +63,7 @@ pub(crate) struct Pair {
     sink: Sink,
 }
 
-/// The pairs, in the order of the README's table.
+/// The pairs, in the order of the table in `docs/benchmarks.md`.
 pub(crate) const PAIRS: &[Pair] = {
     use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe};
     const SHARING: &[Strategy] = &[Reflink, CopyFileRange, SplicePipe, Buffered];

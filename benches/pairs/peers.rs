@@ -1,4 +1,4 @@
-//! Whoever writes into a source and reads from a sink, in a thread of its own.
+//! Threads that write into a source and read from a sink.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
