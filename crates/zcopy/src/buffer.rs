@@ -106,8 +106,26 @@ impl Buffer {
         self.max_capacity
     }
 
+    /// Returns whether the buffer has memory.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.capacity > 0
+    }
+
+    /// Takes the memory out of this buffer, and forgets the pending bytes. Returns `None` if there is
+    /// none.
+    pub(crate) fn take_memory(&mut self) -> Option<Self> {
+        if !self.has_memory() {
+            return None;
+        }
+        let empty = Self::with_max_capacity(self.max_capacity);
+        let mut taken = std::mem::replace(self, empty);
+        taken.clear();
+        taken.was_filled = false;
+        Some(taken)
+    }
+
     /// Allocates memory for `len` bytes, at most [`max_capacity`](Self::max_capacity). Keeps memory
-    /// that is large enough, whatever its alignment, and keeps the pending bytes.
+    /// that is large enough and aligned to a page if that is asked for. Keeps the pending bytes.
     ///
     /// A fresh page costs more than moving the bytes in it, so that the first allocation is no
     /// larger than needed. The second one has the maximal size, so that a transfer allocates at
@@ -117,16 +135,28 @@ impl Buffer {
         let capacity = match self.capacity {
             0 => len.max(MIN_CAPACITY).min(self.max_capacity),
             capacity if capacity < len => self.max_capacity,
+            // The first read may have gone through a second opening without `O_DIRECT`.
+            capacity if !self.suits(alignment) => capacity,
             _ => return,
         };
         self.reallocate(capacity, alignment);
     }
 
-    /// Allocates memory for `len` bytes, rounded up to a page, if there is less. This may be more
-    /// than [`max_capacity`](Self::max_capacity). Keeps the pending bytes.
+    /// Allocates memory for `len` bytes, rounded up to a page, if there is less, or if it is not
+    /// aligned to a page and that is asked for. This may be more than
+    /// [`max_capacity`](Self::max_capacity). Keeps the pending bytes.
     pub(crate) fn reserve_exactly(&mut self, len: usize, alignment: Alignment) {
-        if self.capacity < len {
-            self.reallocate(len.next_multiple_of(ALIGNMENT), alignment);
+        if self.capacity < len || !self.suits(alignment) {
+            let capacity = len.next_multiple_of(ALIGNMENT).max(self.capacity);
+            self.reallocate(capacity, alignment);
+        }
+    }
+
+    /// Returns whether the memory is aligned to a page, or need not be.
+    fn suits(&self, alignment: Alignment) -> bool {
+        match alignment {
+            Alignment::CacheLine => true,
+            Alignment::Page => self.bytes[self.start..].as_ptr().align_offset(ALIGNMENT) == 0,
         }
     }
 
@@ -293,6 +323,20 @@ mod tests {
         fill(&mut next, b"z");
         next.prepend(&mut buffer);
         assert_eq!((next.pending(), buffer.is_empty()), (&b"bcdxyz"[..], true));
+    }
+
+    #[test]
+    fn memory_that_was_allocated_for_copies_is_replaced_for_direct_reads() {
+        let mut buffer = Buffer::with_max_capacity(8192);
+        buffer.reserve(4096, Alignment::CacheLine);
+        // The allocator may have returned a whole page.
+        buffer.start += 64;
+        buffer.capacity -= 64;
+        buffer.extend_from_slice(b"pending");
+        buffer.reserve(4000, Alignment::Page);
+        let memory = buffer.bytes[buffer.start..].as_ptr();
+        assert_eq!(memory.align_offset(ALIGNMENT), 0);
+        assert_eq!(buffer.pending(), b"pending");
     }
 
     /// A read with `O_DIRECT` needs it.

@@ -21,7 +21,7 @@ use crate::stop::Stop;
 use crate::strategy::Strategy;
 use crate::sys::{Blocking, Errno, Kernel, PollFd};
 use crate::time_limits::TimeLimits;
-use crate::wait::{Awaited, PollState};
+use crate::wait::{Awaited, PollState, Wait};
 
 /// How many steps in a row may block, all but the first behind a poll that found the endpoint
 /// ready, before the engine blames the strategy. Another process that uses the same pipe can cause
@@ -46,7 +46,7 @@ pub(crate) struct Context<'a, K> {
     /// How many steps in a row have blocked. Every step but the first followed a poll in which the
     /// awaited endpoints were ready.
     pub(crate) times_blocked: u32,
-    /// The endpoints of the last [`Wait`](crate::wait::Wait), with its result.
+    /// The endpoints of the last [`Wait`], with its result.
     pub(crate) awaited: Vec<Awaited<'a>>,
     /// The memory of the array for `poll(2)`. It is empty between two calls.
     pub(crate) polled: Vec<PollFd<'static>>,
@@ -259,6 +259,35 @@ impl<'a, K: Kernel> Context<'a, K> {
         }
         self.awaited
             .push(Awaited::ready(endpoint.fd, side, deadline));
+    }
+
+    /// Returns what to wait for while the rate limit allows no bytes for `time`. `None` means that
+    /// the source seems to have ended: the call that finds the end moves nothing.
+    ///
+    /// A source that has no bytes is waited for, so that an idle transfer keeps no turn. A FIFO that
+    /// may lack a writer is not: `poll(2)` does not tell that there is none.
+    pub(crate) fn wait_for_rate(
+        &mut self,
+        source: &mut Endpoint<'a>,
+        may_lack_writer: bool,
+        time: Duration,
+    ) -> Option<Wait> {
+        if source.seems_ended(&self.kernel) && self.pacer.allow_probe() {
+            return None;
+        }
+        let can_await = source.info.can_starve() && !may_lack_writer;
+        if can_await
+            && self.blocking() == Blocking::Nonblocking
+            && !source.would_answer(&self.kernel)
+        {
+            self.await_ready(Side::Source, source);
+        }
+        let must_wait = !self.awaited.is_empty();
+        Some(if must_wait {
+            Wait::before_call()
+        } else {
+            Wait::Time(time)
+        })
     }
 
     /// Returns when the socket's own time-out expires, if `poll(2)` replaces the call that would

@@ -180,6 +180,21 @@ impl<'fd> Endpoint<'fd> {
         found.is_ok_and(|found| found.contains(PollFlags::HUP) && !found.contains(PollFlags::IN))
     }
 
+    /// Whether a read would find only the end, or an error, as far as the kernel says that without
+    /// a read. (A read with `MSG_PEEK` would take the error of a socket away.)
+    pub(crate) fn seems_ended<K: Kernel>(&self, kernel: &K) -> bool {
+        match self.info.kind {
+            Kind::Regular if self.info.size.is_some() => {
+                let size = kernel.file_size(self.fd);
+                let position = self.current_position(kernel);
+                matches!((size, position), (Ok(size), Ok(position)) if position >= size)
+            }
+            Kind::Pipe => self.has_hung_up(kernel),
+            Kind::Stream => self.would_answer(kernel) && kernel.n_waiting(self.fd) == Ok(0),
+            _ => false,
+        }
+    }
+
     /// Polls without sleeping.
     fn poll<K: Kernel>(&self, kernel: &K, events: PollFlags) -> Result<PollFlags> {
         let mut fds = [PollFd::from_borrowed_fd(self.fd, events)];

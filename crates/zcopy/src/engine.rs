@@ -40,7 +40,7 @@ pub(crate) trait Engine<'a> {
     /// Returns the state of the transfer for an observer; `blocked` is the side that is waited for.
     fn progress(&self, blocked: Option<Side>) -> Progress;
 
-    /// Calls `visit` for each endpoint, if the engine can be that of a session.
+    /// Calls `visit` for each endpoint. Only for engines that sessions have.
     #[cfg(feature = "tokio")]
     fn for_each_endpoint(&mut self, _visit: &mut dyn FnMut(Side, &mut Endpoint<'a>)) {}
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use crate::call_error::{CallError, Cause};
-use crate::report::{Bytes, Ended, RelayReport, Report};
+use crate::report::{Bytes, Ended, RelayReport, Report, SinkReport};
 use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
@@ -161,6 +161,27 @@ impl Error {
         }
     }
 
+    /// Returns the [index](crate::SinkReport::index) of the sink that failed, if a
+    /// [`FanOut`](crate::FanOut) has failed because of one sink.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (reader, mut writer) = std::io::pipe()?;
+    /// std::io::Write::write_all(&mut writer, b"hello")?;
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let full = std::fs::OpenOptions::new().write(true).open("/dev/full")?;
+    /// let error = zcopy::Transfer::new(&reader, &null).also_to(&full).run().unwrap_err();
+    /// assert_eq!(error.sink_index(), Some(1));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn sink_index(&self) -> Option<usize> {
+        let sinks = self.report().sinks().iter();
+        let mut failed = sinks.filter(|sink| sink.cause.is_some() && !sink.is_detached);
+        failed.next().map(SinkReport::index)
+    }
+
     /// Returns the name of the failed system call as in section 2 of the manual, or of the failed
     /// method of a reader or writer ([`IoTransfer`](crate::IoTransfer)): `read`, `write` or
     /// `flush`. Returns `None` if no call failed.
@@ -253,7 +274,8 @@ impl Error {
         self.0.cause.kind()
     }
 
-    /// Returns the number of bytes that the sink accepted before the failure.
+    /// Returns the number of bytes that the sink accepted before the failure. After a failed
+    /// [`SyncData`](crate::SyncData), these are not the bytes that the disk has.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.report.bytes()
@@ -307,14 +329,15 @@ impl Error {
     }
 
     /// Returns the report of both directions, if a [`Relay`](crate::Relay) failed. Then
-    /// [`report`](Self::report) is that of the direction that failed.
+    /// [`report`](Self::report) counts the direction that failed, and that direction has
+    /// [`Ended::Failed`] in the report of both.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::io::Write;
     /// use std::os::unix::net::UnixStream;
-    /// use zcopy::Relay;
+    /// use zcopy::{Ended, Relay};
     ///
     /// let (mut client, front) = UnixStream::pair()?;
     /// let (back, server) = UnixStream::pair()?;
@@ -322,6 +345,7 @@ impl Error {
     /// drop(server);
     /// let error = Relay::new(&front, &back).run().unwrap_err();
     /// let report = error.relay_report().expect("a relay failed");
+    /// assert_eq!(report.a_to_b().ended(), Ended::Failed);
     /// assert_eq!(report.a_to_b().bytes(), 0);
     /// assert_eq!(report.a_to_b().undelivered(), b"hello");
     /// assert!(error.is_disconnected());

@@ -95,8 +95,55 @@ mod settings;
 /// [`Report::bytes`] counts what every sink has that was not detached, and [`SinkReport::ahead`]
 /// how many bytes each has beyond. The bytes that follow are [`Report::undelivered`], and then what
 /// the source still has, from its cursor on (or from its [offset](Self::source_offset) plus
-/// `Report::bytes`). Each sink has the first `ahead` of these bytes already. `ahead` has an
-/// example.
+/// `Report::bytes`). Each sink has the first `ahead` of these bytes already.
+///
+/// A function that sends each sink what it lacks, so that a new fan-out can go on. It serves every
+/// source, and leaves out the sinks that have failed:
+///
+/// ```
+/// use std::fs::File;
+/// use std::io::{self, Read, Write};
+/// use std::time::Duration;
+/// use zcopy::{Ended, Report, SinkReport, Transfer};
+///
+/// fn catch_up(source: impl Read, sinks: &[&File], report: &Report) -> io::Result<()> {
+///     let live = || report.sinks().iter().filter(|sink| sink.error().is_none());
+///     let most_ahead = live().map(SinkReport::ahead).max().unwrap_or(0);
+///     let mut following = report.undelivered().to_vec();
+///     let n_missing = most_ahead.saturating_sub(following.len() as u64);
+///     source.take(n_missing).read_to_end(&mut following)?;
+///     for sink in live() {
+///         let mut file = sinks[sink.index()];
+///         file.write_all(&following[sink.ahead() as usize..])?;
+///     }
+///     Ok(())
+/// }
+///
+/// # let path = |name| std::env::temp_dir().join(format!("zcopy-doc-{name}-{}", std::process::id()));
+/// # let [source_path, log_path] = [path("catch-up"), path("catch-up-log")];
+/// # std::fs::write(&source_path, vec![7; 3_000_000])?;
+/// # let (source, log) = (File::open(&source_path)?, File::create(&log_path)?);
+/// # let (mut reader, peer) = std::io::pipe()?;
+/// # let peer = File::from(std::os::fd::OwnedFd::from(peer));
+/// // The peer, a pipe, reads nothing.
+/// let fan_out = Transfer::new(&source, &log).also_to(&peer);
+/// let report = fan_out.idle_timeout(Duration::from_millis(50)).run()?;
+/// assert_eq!(report.ended(), Ended::TimedOut);
+/// // Now it does.
+/// # let reading = std::thread::spawn(move || {
+/// #     let mut found = Vec::new();
+/// #     reader.read_to_end(&mut found).map(|_| found)
+/// # });
+/// catch_up(&source, &[&log, &peer], &report)?;
+/// Transfer::new(&source, &log).also_to(&peer).run()?;
+/// # drop(peer);
+/// # assert!(reading.join().expect("it does not panic")? == std::fs::read(&source_path)?);
+/// # assert!(std::fs::read(&log_path)? == std::fs::read(&source_path)?);
+/// # for path in [source_path, log_path] {
+/// #     std::fs::remove_file(path)?;
+/// # }
+/// # Ok::<(), io::Error>(())
+/// ```
 ///
 /// # Kernel notes
 ///

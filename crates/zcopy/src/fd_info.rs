@@ -102,8 +102,8 @@ const OLD_MASTERS: u32 = 2;
 /// terminal when it is opened.
 const NO_TERMINAL_OF_ITS_OWN: u32 = 5;
 
-/// The longest message, in bytes, of the devices that are known to refuse a shorter read: that of
-/// `/dev/kmsg`.
+/// The longest message of `/dev/kmsg`, in bytes. It refuses a shorter read, and no device is known
+/// that has longer messages and does so, too.
 pub(crate) const LARGEST_DEVICE_MESSAGE: usize = 8 << 10;
 
 /// The smallest block of any disk, in bytes.

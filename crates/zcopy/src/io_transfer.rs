@@ -31,7 +31,8 @@ pub use ends::{FromReader, ToWriter};
 /// [`Transfer::from_reader`] and [`Transfer::to_writer`] create it. A reader is anything that
 /// implements [`Read`], and a writer anything that implements [`Write`]. The bytes are read and
 /// written through a buffer ([`Strategy::Buffered`]). The report, the errors and the options are
-/// those of a [`Transfer`], and the end that is a descriptor behaves as in one.
+/// those of a [`Transfer`], as far as they make sense here: the methods below are all options. The
+/// end that is a descriptor behaves as in a `Transfer`.
 ///
 /// | ends | choose |
 /// |---|---|

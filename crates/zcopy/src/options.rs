@@ -261,10 +261,15 @@ impl RecordOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnSinkError {
-    /// Fails the fan-out.
+    /// Ends the fan-out, and returns the error. Choose it if the caller can do something about the
+    /// sink. No byte is lost: [`SinkReport::ahead`](crate::SinkReport::ahead) says how to go on,
+    /// without the sink, or with it when it is mended.
     #[default]
     Stop,
-    /// Continues without that sink. Its [report](crate::SinkReport) counts the bytes it accepted.
+    /// Continues without that sink. Its [report](crate::SinkReport) counts the bytes that it
+    /// accepted. Choose it if the others must not wait. The caller hears of it from
+    /// [`on_sink_error_with`](crate::FanOut::on_sink_error_with) or from the report; the bytes that
+    /// the sink lacks cannot be had again, unless the source has a cursor.
     Detach,
 }
 
@@ -343,14 +348,15 @@ impl Default for Options {
 
 impl Options {
     /// Returns whether calls may sleep. They must not if the transfer has to call an observer, to
-    /// watch readers, to end in time or to return to its caller, or if it has a rate limit for
-    /// bytes: a call that sleeps would hold tokens that other transfers need.
+    /// watch readers, to end in time or to return to its caller, or if it has a rate limit: a
+    /// call that sleeps would hold tokens that other transfers need.
     pub(crate) fn blocking(&self) -> Blocking {
         let has_time_limit = self.idle_timeout.is_some() || self.deadline.is_some();
         let must_return = self.tick.is_some()
             || self.watch_readers
             || has_time_limit
             || self.rate_limit.is_some()
+            || self.records.rate.is_some()
             || self.stoppable
             || self.stepped;
         if must_return {

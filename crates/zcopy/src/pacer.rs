@@ -8,6 +8,9 @@ use crate::progress::{Observer, Progress};
 use crate::rate::{Account, RateLimiter};
 use crate::sys::Kernel;
 
+/// How many calls find and confirm an end.
+const MAX_PROBES: u32 = 3;
+
 /// Calls the observer and asks the rate limiter. Reads the clock only for a tick or a rate limit.
 pub(crate) struct Pacer<'a> {
     observer: Option<Observer<'a>>,
@@ -18,6 +21,11 @@ pub(crate) struct Pacer<'a> {
     is_interrupted: bool,
     /// The account at the rate limiter of this transfer alone, or at the caller's.
     account: Option<Account>,
+    /// How many more steps may be taken without tokens to find the end of the source, until the
+    /// rate limit allows a step.
+    probes_left: u32,
+    /// Whether bytes have moved without tokens: a prefix, a message, or what such a step found.
+    has_debt_of_its_own: bool,
 }
 
 impl<'a> Pacer<'a> {
@@ -38,6 +46,8 @@ impl<'a> Pacer<'a> {
             tick: options.tick,
             observed_at: now,
             is_interrupted: false,
+            probes_left: MAX_PROBES,
+            has_debt_of_its_own: false,
             account: options
                 .rate_limit
                 .map(|rate| Account::open(RateLimiter::new(rate.get()), now)),
@@ -120,15 +130,29 @@ impl<'a> Pacer<'a> {
         wanted: u64,
         in_flight: u64,
     ) -> Result<u64, Duration> {
-        match &mut self.account {
-            Some(account) => account.take(kernel.now(), wanted, in_flight),
-            None => Ok(wanted),
+        let Some(account) = &mut self.account else {
+            return Ok(wanted);
+        };
+        let taken = account.take(kernel.now(), wanted, in_flight);
+        if taken.is_ok() {
+            self.probes_left = MAX_PROBES;
         }
+        taken
+    }
+
+    /// Returns whether a step of one byte may be taken without tokens, because it is expected to
+    /// find the end of the source. None is allowed once bytes have moved without tokens: the end
+    /// waits until they are paid for.
+    pub(crate) fn allow_probe(&mut self) -> bool {
+        let is_allowed = self.probes_left > 0 && !self.has_debt_of_its_own;
+        self.probes_left = self.probes_left.saturating_sub(1);
+        is_allowed
     }
 
     /// Pays the rate limiter for `n` bytes that the sink has accepted.
     pub(crate) fn spend(&mut self, n: u64) {
         if let Some(account) = &mut self.account {
+            self.has_debt_of_its_own |= n > account.held();
             account.spend(n);
         }
     }
@@ -136,6 +160,7 @@ impl<'a> Pacer<'a> {
     /// Gives back to the rate limiter what has been taken for bytes that have not left the source.
     pub(crate) fn give_back(&mut self, in_flight: u64) {
         if let Some(account) = &mut self.account {
+            self.has_debt_of_its_own |= in_flight > account.held();
             account.give_back(in_flight);
         }
     }

@@ -87,7 +87,7 @@ fn check_same(source: &FdInfo, sink: &FdInfo, overlaps: impl Fn() -> bool) -> Re
 
 /// Returns whether bytes would be written where bytes are still to be read.
 ///
-/// A sink position behind that of the source extends what the source can read, so only a limit
+/// A sink position behind the source's extends what the source can read, so only a limit
 /// bounds the transfer. A sink position in front of it is refused too, although a transfer in
 /// strict order would be well defined: a caller who wants that requests [`Strategy::Buffered`].
 fn overlaps(source: &FdInfo, sink: &FdInfo, options: &Options) -> bool {

@@ -1,5 +1,6 @@
 //! A rate limit that several transfers share.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ mod token_bucket;
 mod users;
 
 pub(crate) use account::Account;
-use token_bucket::TokenBucket;
+use token_bucket::{NanoRate, TokenBucket};
 
 /// The longest time that a transfer sleeps before it looks at a rate that others can change.
 const MAX_WAIT: Duration = Duration::from_millis(100);
@@ -20,23 +21,44 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 /// server, for many small files that are to move at the rate of one large one, or for a rate that
 /// changes. For a fixed rate of a single transfer, pass a number to [`Transfer::rate_limit`].
 ///
-/// The time between transfers counts: after a pause of any length, all transfers together move at
-/// most the bytes of a tenth of a second at once. Bytes in flight at stalled sinks are paid for,
-/// and so are those that a transfer [from a reader](crate::Transfer::from_reader) may read while it
-/// sleeps in `read`. They come on top of that: at most one more such burst, or a share of at least
-/// 1024 bytes for each of these transfers if that is more. A message, a record or a datagram moves
-/// whole and may exceed the rate by itself; the next bytes wait for that much longer.
-///
-/// Transfers that the limit delays take turns, in the order in which they asked. A turn is at most
-/// the bytes of a fiftieth of a second; with many transfers, it is an equal part of the bytes of a
-/// tenth of a second, but at least 1024 bytes or a fiftieth of a second's worth, whichever is less.
-/// So transfers that use their turns get equal parts of the rate. One whose steps are shorter (its
-/// messages are short) gets less, and one whose messages are longer than its turn gets more: it
-/// lets others have its next turns only as far as they come for them in time. One that does not
-/// come back for its turn (a [`Session`] whose caller takes no step) delays no other.
-///
 /// A limiter counts either bytes ([`Transfer::rate_limit`]) or records
 /// ([`Transfer::record_rate_limit`]): use two for both.
+///
+/// # Bursts
+///
+/// A pause earns at most a *burst*: the bytes of a tenth of a second, but at least two. All
+/// transfers together move no more than that at once, however many they are and however long the
+/// pause was. It makes no difference whether the pause is within a transfer or between two.
+///
+/// Two kinds of bytes are counted when they leave the source and may arrive later, in addition to
+/// that burst: those that wait for a stalled sink, and those that a transfer
+/// [from a reader](crate::Transfer::from_reader) may read while it sleeps in `read`. All of them
+/// together are at most one more burst, and 1024 bytes for each transfer that has some.
+///
+/// A message, a record, a datagram or a [prefix](crate::Transfer::prefix) moves at once. If it is
+/// longer than the rate allows, the next bytes of all transfers wait until it is paid for.
+///
+/// # Equal parts
+///
+/// Transfers that always want to move get equal parts of the rate, whatever the lengths of their
+/// steps and messages, and the others get what one of them does not want. The parts are equal over
+/// some seconds, not at each moment: a transfer that has moved a long message waits until the others
+/// have moved as much. While the rate changes many times a second, the parts may differ.
+///
+/// A transfer that comes late for its turn (a [`Session`] whose caller does other things, for
+/// example) delays the others by at most a tenth of a second. Each direction of a
+/// [`Relay`](crate::Relay) counts as a transfer.
+///
+/// Sessions that one loop steps in a fixed order get equal parts only if the loop comes round in less
+/// than about 50 ms. If it takes longer, the first ones take what the last ones would have had, up to
+/// all of it: begin each pass at another session, or choose threads or tokio.
+///
+/// One step moves at most an equal part of a burst, and more if the others leave some. It never has
+/// to be shorter than 1024 bytes or a fiftieth of a second's worth, whichever is less.
+///
+/// Each of many transfers that wait asks about 10 to 40 times a second. (A few at a high rate ask for
+/// each 256 KiB.) For thousands of transfers at one
+/// rate, choose sessions in one loop or tokio instead of threads.
 ///
 /// # Examples
 ///
@@ -69,7 +91,7 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 /// [`Session`]: crate::Session
 /// [`Transfer::rate_limit`]: crate::Transfer::rate_limit
 /// [`Transfer::record_rate_limit`]: crate::Transfer::record_rate_limit
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RateLimiter {
     bucket: Arc<Mutex<Bucket>>,
 }
@@ -92,8 +114,35 @@ impl RateLimiter {
     /// nothing in advance: its time begins with the first transfer that uses it.
     #[must_use]
     pub fn new(per_second: u64) -> Self {
+        Self::at(NanoRate::per_second(per_second))
+    }
+
+    /// Creates a rate limiter of `n` bytes (or records) in each `period`, for a rate that is not a
+    /// whole number per second. The rate is rounded down to billionths of a byte per second, but not
+    /// to 0.
+    ///
+    /// Only the quotient matters: ten lines a minute are one line every six seconds, and never ten lines
+    /// at once.
+    ///
+    /// # Examples
+    ///
+    /// Ten lines a minute, for a log that people read:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use zcopy::RateLimiter;
+    ///
+    /// let rate_limiter = RateLimiter::per(10, Duration::from_secs(60));
+    /// assert_eq!(rate_limiter.rate(), 1, "0.166, rounded up");
+    /// ```
+    #[must_use]
+    pub fn per(n: u64, period: Duration) -> Self {
+        Self::at(NanoRate::per(n, period))
+    }
+
+    fn at(rate: NanoRate) -> Self {
         let bucket = Bucket {
-            tokens: TokenBucket::new(per_second, Duration::ZERO),
+            tokens: TokenBucket::new(rate, Duration::ZERO),
             has_begun: false,
             n_accounts: 0,
             #[cfg(test)]
@@ -104,7 +153,7 @@ impl RateLimiter {
         }
     }
 
-    /// Returns the rate in bytes (or records) per second.
+    /// Returns the rate in bytes (or records) per second, rounded up.
     ///
     /// # Examples
     ///
@@ -113,16 +162,19 @@ impl RateLimiter {
     /// ```
     #[must_use]
     pub fn rate(&self) -> u64 {
-        self.with(|bucket| bucket.tokens.rate())
+        self.with(|bucket| bucket.tokens.rate().units())
     }
 
     /// Changes the rate to this many bytes (or records) per second, at least 1. Any thread may
     /// call it, and an observer.
     ///
-    /// Running transfers use the new rate from their next steps on, also for the time that has
-    /// passed since the last step of any of them. A transfer that sleeps because of the old rate
-    /// wakes within 100 ms. (One that runs by [`Session::step`](crate::Session::step) returns a
-    /// [time-out](crate::Interest::timeout) of at most 100 ms.)
+    /// Running transfers use the new rate from their next steps on. (What they have earned since
+    /// their last steps is counted at the new rate, too.) A transfer that sleeps because of the old
+    /// rate wakes within 100 ms; for one that runs by [`Session::step`](crate::Session::step), the
+    /// [time-out](crate::Interest::timeout) is at most 100 ms.
+    ///
+    /// Bytes that wait because a long message has exceeded the rate wait no longer if the rate is
+    /// lowered meanwhile.
     ///
     /// # Examples
     ///
@@ -141,7 +193,23 @@ impl RateLimiter {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn set_rate(&self, per_second: u64) {
-        self.with(|bucket| bucket.tokens.set_rate(per_second));
+        self.with(|bucket| bucket.tokens.set_rate(NanoRate::per_second(per_second)));
+    }
+
+    /// Changes the rate to `n` bytes (or records) in each `period`, rounded as by
+    /// [`per`](Self::per), and in all else as [`set_rate`](Self::set_rate) does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let rate_limiter = zcopy::RateLimiter::new(10);
+    /// rate_limiter.set_rate_per(3, Duration::from_secs(2));
+    /// assert_eq!(rate_limiter.rate(), 2, "1.5, rounded up");
+    /// ```
+    pub fn set_rate_per(&self, n: u64, period: Duration) {
+        self.with(|bucket| bucket.tokens.set_rate(NanoRate::per(n, period)));
     }
 
     /// Bounds the time that a transfer sleeps before it asks again, if somebody else has a clone
@@ -170,6 +238,16 @@ impl RateLimiter {
         // on with the bucket.
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut bucket)
+    }
+}
+
+/// Shows the exact rate, in units per second.
+impl fmt::Debug for RateLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rate = self.with(|bucket| bucket.tokens.rate());
+        f.debug_tuple("RateLimiter")
+            .field(&format_args!("{rate}/s"))
+            .finish()
     }
 }
 

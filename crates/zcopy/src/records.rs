@@ -97,6 +97,14 @@ impl Records {
         self.account.as_mut()?.take(kernel.now(), wanted, 0).err()
     }
 
+    /// Gives back to the rate limiter what has been taken for records that the sink has not
+    /// accepted.
+    pub(crate) fn give_back(&mut self) {
+        if let Some(account) = &mut self.account {
+            account.give_back(0);
+        }
+    }
+
     /// Returns how many of the bytes in the buffer may go: all if the limit and the rate limit
     /// allow it, otherwise up to the end of a record. A message goes whole or not at all.
     pub(crate) fn admit(&mut self, waiting: &[u8], framing: Framing) -> Admission {

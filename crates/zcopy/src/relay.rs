@@ -42,10 +42,22 @@ const BUFFER_SIZE: usize = 64 << 10;
 /// A relay that is idle holds neither a pipe nor a buffer. Each direction reads and writes through
 /// a buffer of at most 64 KiB until bytes come in bulk, then splices through a private pipe of 64
 /// KiB, which it enlarges to 1 MiB if bytes go on to come. After a second without bytes it gives
-/// pipe and buffer back. A direction that gets no pipe reads and writes, and its report says why:
-/// above the user's budget for pipes (`/proc/sys/fs/pipe-user-pages-soft`), or if the descriptors
+/// the pipe back. All relays of a thread use one buffer. (A direction whose sink does not accept all
+/// bytes at once keeps the buffer until they have left, and the others use another one.)
+///
+/// A direction that gets no pipe reads and writes, and its report says why: above the user's budget for pipes (`/proc/sys/fs/pipe-user-pages-soft`), or if the descriptors
 /// of the process come within a quarter of their limit (`RLIMIT_NOFILE`), so that no `accept(2)`
 /// fails because of a relay.
+///
+/// # Graceful ends
+///
+/// A [`Stop`] ends a relay within one step, and what is in flight comes back in the report. To
+/// deliver what is under way instead, shut down the reading side of the end from which questions
+/// come, `front.shutdown(Shutdown::Read)` for example. The relay takes that for the end of the
+/// questions, and passes it on; the answer still comes, and then the relay ends. Set a
+/// [`deadline`](Self::deadline) for peers that never answer.
+///
+/// An end may still be connecting (`EINPROGRESS`). If that fails, the relay does, with no byte moved.
 ///
 /// # Examples
 ///
@@ -80,6 +92,9 @@ const BUFFER_SIZE: usize = 64 << 10;
 /// Writing to a socket whose peer has gone raises `SIGPIPE`, as for a [`Transfer`]. Both ends have
 /// to be readable and writable. An end that is no socket cannot be shut down; its peer then sees
 /// the end when the caller closes it.
+///
+/// Sockets in non-blocking mode take a tenth less processor time: in blocking mode each call follows
+/// a `poll(2)`. The relay never changes the mode.
 #[must_use = "a relay does nothing until it is run"]
 pub struct Relay<A, B> {
     a: A,
@@ -87,6 +102,8 @@ pub struct Relay<A, B> {
     options: Options,
     rate_limiter: Option<RateLimiter>,
     stop: Option<Stop>,
+    prefix_from_a: Vec<u8>,
+    prefix_from_b: Vec<u8>,
 }
 
 impl<A: AsFd, B: AsFd> Relay<A, B> {
@@ -104,7 +121,72 @@ impl<A: AsFd, B: AsFd> Relay<A, B> {
             },
             rate_limiter: None,
             stop: None,
+            prefix_from_a: Vec::new(),
+            prefix_from_b: Vec::new(),
         }
+    }
+
+    /// Sends these bytes to `b` before those of `a` [default: none].
+    ///
+    /// Choose it for what has been read from `a` already: the bytes in a `BufReader` around it, for
+    /// example, behind the request line that named the other end. They count as if they came from
+    /// `a`, as those of [`Transfer::prefix`] do.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::{BufRead, BufReader, Read, Write};
+    /// use std::net::Shutdown;
+    /// use std::os::unix::net::UnixStream;
+    /// use zcopy::Relay;
+    ///
+    /// let (mut client, front) = UnixStream::pair()?;
+    /// let (back, mut server) = UnixStream::pair()?;
+    /// client.write_all(b"CONNECT server\nquestion")?;
+    /// client.shutdown(Shutdown::Write)?;
+    /// server.shutdown(Shutdown::Write)?;
+    ///
+    /// let mut reader = BufReader::new(&front);
+    /// let mut line = String::new();
+    /// reader.read_line(&mut line)?;
+    /// let read_ahead = reader.buffer().to_vec();
+    ///
+    /// let report = Relay::new(&front, &back).prefix_from_a(read_ahead).run()?;
+    /// assert_eq!(report.a_to_b().bytes(), 8);
+    /// let mut question = [0; 8];
+    /// server.read_exact(&mut question)?;
+    /// assert_eq!(&question, b"question");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn prefix_from_a(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.prefix_from_a = bytes.into();
+        self
+    }
+
+    /// Sends these bytes to `a` before those of `b` [default: none], as
+    /// [`prefix_from_a`](Self::prefix_from_a) does in the other direction.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// use std::net::Shutdown;
+    /// use std::os::unix::net::UnixStream;
+    /// use zcopy::Relay;
+    ///
+    /// let (mut client, front) = UnixStream::pair()?;
+    /// let (back, server) = UnixStream::pair()?;
+    /// client.shutdown(Shutdown::Write)?;
+    /// server.shutdown(Shutdown::Write)?;
+    /// Relay::new(front, &back).prefix_from_b("connected\n").run()?;
+    /// let mut answer = String::new();
+    /// client.read_to_string(&mut answer)?;
+    /// assert_eq!(answer, "connected\n");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn prefix_from_b(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.prefix_from_b = bytes.into();
+        self
     }
 
     /// Ends the relay with [`Ended::TimedOut`] when no byte has moved in either direction for
@@ -228,7 +310,9 @@ impl<A: AsFd, B: AsFd> Relay<A, B> {
     /// for reading and writing (`EBADF`), or that is a file or a block device (`EINVAL`).
     pub fn start(self) -> Result<RelaySession<A, B>> {
         let (a, b) = (self.a.as_fd(), self.b.as_fd());
-        let prepared = Both::prepare(&Linux, a, b, &self.options)?;
+        let mut prepared = Both::prepare(&Linux, a, b, &self.options)?;
+        prepared.prefix_from_a = self.prefix_from_a;
+        prepared.prefix_from_b = self.prefix_from_b;
         let (options, rate_limiter, stop) = (self.options, self.rate_limiter, self.stop);
         let parts = WithOwners::new((self.a, self.b), |(a, b), lender| {
             let (a, b) = (lender.lend(a.as_fd()), lender.lend(b.as_fd()));

@@ -212,6 +212,10 @@ impl Kernel for Linux {
         rustix::net::send(fd, bytes, flags)
     }
 
+    fn n_waiting(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        rustix::io::ioctl_fionread(fd)
+    }
+
     fn next_datagram(&self, fd: BorrowedFd<'_>, blocking: Blocking) -> Result<usize> {
         let mut flags = RecvFlags::PEEK | RecvFlags::TRUNC;
         flags.set(RecvFlags::DONTWAIT, blocking == Blocking::Nonblocking);

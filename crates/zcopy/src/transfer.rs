@@ -67,7 +67,10 @@ pub use series::Series;
 /// # Options
 ///
 /// - Amount and position: [`limit`](Self::limit), [`record_limit`](Self::record_limit),
-///   [`source_offset`](Self::source_offset), [`sink_offset`](Self::sink_offset).
+///   [`source_offset`](Self::source_offset), [`sink_offset`](Self::sink_offset),
+///   [`prefix`](Self::prefix).
+/// - The end: [`idle_timeout`](Self::idle_timeout), [`deadline`](Self::deadline),
+///   [`stop_with`](Self::stop_with).
 /// - Progress: [`observe`](Self::observe), [`tick`](Self::tick), [`inspect`](Self::inspect),
 ///   [`records`](Self::records).
 /// - Speed: [`rate_limit`](Self::rate_limit), [`record_rate_limit`](Self::record_rate_limit).
@@ -390,6 +393,10 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// `splice(2)` returns 0 at the end of a TCP stream and also at its urgent mark. The transfer
     /// therefore confirms the end with a read, which gets past the mark. Urgent bytes are left out,
     /// as `read(2)` leaves them out, unless the socket has `SO_OOBINLINE`.
+    ///
+    /// A socket whose records the kernel decrypts (`TCP_ULP`, "tls") ends a transfer with `EIO` at a
+    /// control record, an alert for example. The sink has received what precedes the record. Take it
+    /// with `recvmsg(2)`, and start again for the bytes behind it.
     ///
     /// A read from a pipe in packet mode (`pipe2(O_DIRECT)`) ends behind the first packet, and
     /// discards the part of it that does not fit into the reader's buffer. If the pipe can hold

@@ -33,6 +33,7 @@ impl Unprepared {
     pub(crate) fn into_error(self, n_sinks: usize, prefix: &[u8]) -> Error {
         let mut report = Report::of_prefix(prefix);
         let sinks = (0..n_sinks).map(|index| SinkReport {
+            is_detached: false,
             index,
             bytes: 0,
             ahead: 0,

@@ -396,6 +396,22 @@ impl Endpoint<'_> {
         self.reserved == 0 || self.rewind(kernel, 0)
     }
 
+    /// Moves the cursor back over the reservation of a sink that has refused an offset with
+    /// `ESPIPE`, so that calls without one can follow. Returns whether it did.
+    ///
+    /// # Kernel notes
+    ///
+    /// Many files of procfs have a cursor that lseek(2) moves, and accept write(2), but neither
+    /// pwrite(2) nor splice(2).
+    pub(crate) fn give_up_offsets<K: Kernel>(&mut self, kernel: &K) -> bool {
+        if self.reserved == 0 || !self.release(kernel) {
+            return false;
+        }
+        self.positioning = Positioning::None;
+        self.position = None;
+        true
+    }
+
     /// Reads the reservation of a source, which the cursor cannot be moved back over. Reads at
     /// most [`MAX_READ_BACK`] bytes of a longer hole, and the rest stays taken.
     pub(crate) fn read_reserved<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {

@@ -145,6 +145,13 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         engine
     }
 
+    /// Returns whether the call that finds the end of the source is all that is left. It moves
+    /// nothing, and need not wait for the rate.
+    fn source_has_ended(&mut self) -> bool {
+        let source = &self.backlog.state.source;
+        source.seems_ended(&self.context.kernel) && self.context.pacer.allow_probe()
+    }
+
     /// Begins a round, unless the limit or the rate forbids it or the source is not ready: then it
     /// returns the flow that says so. The rate comes last, so that no fan-out waits for its source
     /// with tokens.
@@ -161,7 +168,9 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         // Nothing is in flight between two rounds.
         let allowed = match self.context.pacer.take(&self.context.kernel, wanted, 0) {
             Ok(allowed) => allowed,
+            Err(_) if self.source_has_ended() => 1,
             Err(time) if self.context.options.watch_readers => {
+                self.poll_readers()?;
                 let time = time.min(wait::RECHECK_INTERVAL);
                 return Ok(Some(Flow::Wait(Wait::Time(time))));
             }
@@ -372,6 +381,9 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
         let flow = self.take_step()?;
         if flow == Flow::Observe {
             self.process_accepted()?;
+        } else if self.all_caught_up() {
+            // The source was ready, and gave nothing.
+            self.context.pacer.give_back(0);
         }
         Ok(flow)
     }

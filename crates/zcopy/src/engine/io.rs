@@ -128,11 +128,7 @@ impl<'a, K: Kernel, End: CallersEnd> IoEngine<'a, K, End> {
         }
         let CopyState { source, sink, .. } = &self.state;
         let needs_input = self.state.needs_input();
-        // A FIFO that no process has opened for writing polls as if a writer were to come. In
-        // non-blocking mode a read returns at once with the end, and never sleeps.
-        let may_lack_writer =
-            source.info.kind == Kind::Pipe && source.info.nonblocking && !self.source_has_answered;
-        if needs_input && source.info.can_starve() && !may_lack_writer {
+        if needs_input && source.info.can_starve() && !self.may_lack_writer() {
             self.context
                 .await_ready(Side::Source, &mut self.state.source);
         } else if !needs_input && sink.info.can_block() {
@@ -140,6 +136,14 @@ impl<'a, K: Kernel, End: CallersEnd> IoEngine<'a, K, End> {
         }
         let must_wait = !self.context.awaited.is_empty();
         must_wait.then(Wait::before_call)
+    }
+
+    /// Returns whether the source may be a FIFO that no process has opened for writing. It polls as
+    /// if a writer were to come. In non-blocking mode a read returns at once with the end, and never
+    /// sleeps.
+    fn may_lack_writer(&self) -> bool {
+        let source = &self.state.source.info;
+        source.kind == Kind::Pipe && source.nonblocking && !self.source_has_answered
     }
 
     /// Returns the wait for the side that blocked a step.
@@ -202,7 +206,14 @@ impl<'a, K: Kernel, End: CallersEnd> Engine<'a> for IoEngine<'a, K, End> {
             let Context { pacer, kernel, .. } = &mut self.context;
             match pacer.take(kernel, until_limit, in_flight) {
                 Ok(allowed) => max = allowed,
-                Err(time) => return Ok(Flow::Wait(Wait::Time(time))),
+                Err(time) => {
+                    let may_lack_writer = self.may_lack_writer();
+                    let (context, source) = (&mut self.context, &mut self.state.source);
+                    if let Some(wait) = context.wait_for_rate(source, may_lack_writer, time) {
+                        return Ok(Flow::Wait(wait));
+                    }
+                    max = 1;
+                }
             }
         }
         let flow = self.take_step(max, until_limit);

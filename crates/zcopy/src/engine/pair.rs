@@ -27,7 +27,6 @@ use crate::sparse::{Extents, Holes, ShownTo, ZeroBlocks};
 use crate::step::{self, Step};
 use crate::strategy::Strategy;
 use crate::sys::Kernel;
-use crate::wait::Wait;
 
 mod fall_back;
 mod finish;
@@ -59,6 +58,8 @@ pub(crate) struct PairEngine<'a, K> {
     prefix_len: u64,
     /// In a relay: the number of bytes after which this direction last held no pipe.
     rested_at: u64,
+    /// In a relay: whether the last step of the main phase moved few bytes.
+    last_was_short: bool,
     /// The result of the last call of the fast path, which replaces the first step.
     first_step: Option<Result<Step, CallError>>,
 }
@@ -142,6 +143,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             has_waited: false,
             prefix_len: 0,
             rested_at: 0,
+            last_was_short: false,
             first_step: None,
             state: CopyState {
                 holes,
@@ -403,10 +405,18 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         // This comes after the wait, so that no transfer waits for its ends with tokens.
         let max = match self.allowance(until_limit) {
             Ok(max) => max,
-            Err(time) => return Ok(Flow::Wait(Wait::Time(time))),
+            Err(wait) => return Ok(Flow::Wait(wait)),
         };
+        let is_relayed = self.context.options.relayed;
+        if is_relayed {
+            self.borrow_memory();
+        }
         let flow = self.take_step(max, until_limit);
+        if is_relayed {
+            self.return_memory();
+        }
         self.context.pacer.give_back(self.state.in_flight());
+        self.state.records.give_back();
         flow
     }
 
@@ -438,6 +448,9 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
         let mut undelivered = self.return_undelivered();
+        if self.context.options.relayed {
+            Self::free_memory();
+        }
         // The pipe holds references to pages of the source's page cache, which `finish_cache`
         // drops.
         self.state.pipe = None;

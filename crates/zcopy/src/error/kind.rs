@@ -62,7 +62,7 @@ pub(crate) enum Details {
         strategy: Strategy,
         reason: &'static str,
     },
-    #[error("{call}{} failed", preposition(call, *side))]
+    #[error("{} failed", what_failed(call, *side))]
     CallFailed { call: &'static str, side: Side },
     #[error("the filter failed")]
     FilterFailed,
@@ -87,6 +87,14 @@ fn endpoint(side: Side) -> &'static str {
     }
 }
 
+/// Returns the failed call and its side. A `poll` of one side did not fail: it found the side broken.
+fn what_failed(call: &str, side: Side) -> String {
+    match side {
+        Side::Source | Side::Sink if call == "poll" => format!("the {}", endpoint(side)),
+        _ => format!("{call}{}", preposition(call, side)),
+    }
+}
+
 /// Returns the end of the phrase for a failed call: `read from the source`, `splice into the sink`,
 /// `write to the sink`, `fstat of the sink`, `lseek on the source`.
 fn preposition(call: &str, side: Side) -> &'static str {
@@ -94,10 +102,10 @@ fn preposition(call: &str, side: Side) -> &'static str {
         (Side::Neither, _) => "",
         (Side::Source, "dup" | "fstat" | "fcntl" | "getsockopt") => " of the source",
         (Side::Sink, "dup" | "flush" | "fstat" | "fcntl" | "getsockopt") => " of the sink",
-        (Side::Source, "close" | "epoll_ctl" | "epoll_wait" | "lseek" | "poll") => " on the source",
+        (Side::Source, "close" | "epoll_ctl" | "epoll_wait" | "lseek") => " on the source",
         (
             Side::Sink,
-            "close" | "epoll_ctl" | "epoll_wait" | "fdatasync" | "lseek" | "poll" | "shutdown"
+            "close" | "epoll_ctl" | "epoll_wait" | "fdatasync" | "lseek" | "shutdown"
             | "sync_file_range",
         ) => " on the sink",
         (Side::Source, _) => " from the source",

@@ -82,14 +82,15 @@ impl<'a, Source> FanOut<'a, Source> {
     /// bytes go to it [default: false].
     ///
     /// Choose it, with [`OnSinkError::Detach`], for a fan-out that should end with its last reader
-    /// although its source sends nothing. The error is `EPIPE`; no signal is raised while the
-    /// fan-out waits. It costs a `poll(2)` before most calls.
+    /// although its source sends nothing. The error is `EPIPE`, or `ECONNRESET` of a connection that
+    /// was reset; no signal is raised while the fan-out waits. It costs a `poll(2)` before most
+    /// calls.
     ///
     /// Readers of datagram sockets are not watched: such a socket does not poll as broken. A TCP
     /// socket whose peer has closed does not count as failed until the peer answers with a
     /// reset. Nor does a socket whose error queue holds unread completions of `MSG_ZEROCOPY`,
-    /// although it polls as if it were broken; such a socket is checked ten times per second. While
-    /// the fan-out waits for its [rate](Self::rate_limit), all are.
+    /// although it polls as if it were broken; such a socket is checked ten times per second. So is
+    /// every sink while the fan-out waits for its [rate](Self::rate_limit).
     ///
     /// # Examples
     ///

@@ -19,7 +19,7 @@ impl Account {
         rate_limiter.with(|bucket| {
             bucket.begin(now);
             bucket.n_accounts += 1;
-            bucket.tokens.enter(&mut held, now);
+            bucket.tokens.open(&mut held, now);
         });
         Self { rate_limiter, held }
     }
@@ -77,7 +77,7 @@ impl Drop for Account {
     fn drop(&mut self) {
         let held = &mut self.held;
         self.rate_limiter.with(|bucket| {
-            bucket.tokens.give_back_all(held);
+            bucket.tokens.close(held);
             bucket.n_accounts -= 1;
         });
     }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 
+mod parts;
+
 const RATE: u64 = 1_000_000;
 
 /// Moves one file of `len` bytes and returns the time at its end plus `between`.
@@ -144,54 +146,6 @@ fn move_all(client: &mut Client, wanted: u64, step_time: Duration) -> Duration {
     }
 }
 
-/// At the same time, the same transfer always asks first.
-#[test]
-fn transfers_that_share_a_rate_get_the_same_part_of_it_and_together_all_of_it() {
-    for (n, rate) in [
-        (2, 1000),
-        (7, RATE),
-        (30, 50),
-        (200, RATE),
-        (200, 1 << 30),
-        (1000, 100 << 20),
-    ] {
-        for step_times in [[0, 0], [0, 300], [1000, 1]] {
-            let rate_limiter = RateLimiter::new(rate);
-            let mut clients = clients(&rate_limiter, n);
-            let seconds = 10;
-            simulate(&mut clients, Duration::from_secs(seconds), |index, it| {
-                let micros = step_times[index % 2];
-                move_all(it, u64::MAX, Duration::from_micros(micros))
-            });
-            let moved = || clients.iter().map(|client| client.moved);
-            let (least, most) = (moved().min().unwrap(), moved().max().unwrap());
-            let case = format!("{n} at {rate}, {step_times:?}: {least} to {most}");
-            // Some have had one turn more than others.
-            let quantum = (rate / 50).clamp(1, 256 << 10);
-            assert!(most - least <= most / 10 + quantum, "{case}");
-            assert!(least > 0, "{case}");
-            let (total, cap) = (moved().sum::<u64>(), rate * seconds);
-            assert!(total <= cap, "{case}: {total}");
-            assert!(total >= cap - cap / 50 - n as u64, "{case}: {total}");
-        }
-    }
-}
-
-#[test]
-fn a_transfer_that_wants_little_gets_it_beside_greedy_ones() {
-    let rate_limiter = RateLimiter::new(RATE);
-    let mut clients = clients(&rate_limiter, 10);
-    simulate(&mut clients, Duration::from_secs(10), |index, it| {
-        let wanted = if index == 9 { 100 } else { u64::MAX };
-        // It waits for a tenth of a second between two requests.
-        let step_time = Duration::from_millis(if index == 9 { 100 } else { 0 });
-        move_all(it, wanted, step_time)
-    });
-    // Each request waits for no more than one turn of each other.
-    let polite = clients[9].moved;
-    assert!(polite >= 100 * 10_000 / 200, "{polite}");
-}
-
 /// Moves one message whole, however little is allowed.
 fn move_message(client: &mut Client, len: u64) -> Duration {
     match client.account.take(client.at, u64::MAX, 0) {
@@ -202,64 +156,6 @@ fn move_message(client: &mut Client, len: u64) -> Duration {
             Duration::ZERO
         }
         Err(wait) => wait,
-    }
-}
-
-#[test]
-fn whole_messages_exceed_the_rate_by_one_message_and_take_no_more_than_streams() {
-    // The message is longer than an equal part of a burst.
-    for (n, len) in [(20, 65_000), (20, 8192), (100, 8192), (500, 8192)] {
-        let rate_limiter = RateLimiter::new(RATE);
-        let mut clients = clients(&rate_limiter, n);
-        let seconds = 20;
-        let (mut moved_in_all, mut most_ahead) = (0, 0);
-        simulate(&mut clients, Duration::from_secs(seconds), |index, it| {
-            let moved = it.moved;
-            let wait = if index % 2 == 0 {
-                move_message(it, len)
-            } else {
-                move_all(it, u64::MAX, Duration::ZERO)
-            };
-            moved_in_all += it.moved - moved;
-            let earned = earned_in(it.at, RATE);
-            most_ahead = most_ahead.max(moved_in_all.saturating_sub(earned));
-            wait
-        });
-        let case = format!("{n} with {len} bytes");
-        assert!(most_ahead <= len, "{case}: {most_ahead}");
-        assert!(
-            moved_in_all >= RATE * seconds * 49 / 50,
-            "{case}: {moved_in_all}"
-        );
-        let moved = || clients.iter().map(|client| client.moved);
-        let (least, most) = (moved().min().unwrap(), moved().max().unwrap());
-        assert!(
-            most - least <= most / 10 + len + 5000,
-            "{case}: {least} to {most}"
-        );
-    }
-}
-
-#[test]
-fn transfers_that_ask_once_and_end_do_not_starve_one_that_stays() {
-    for micros in [100, 1000, 10_000] {
-        let rate_limiter = RateLimiter::new(RATE);
-        let mut clients = clients(&rate_limiter, 2);
-        simulate(&mut clients, Duration::from_secs(3), |index, it| {
-            if index == 0 {
-                return move_all(it, u64::MAX, Duration::ZERO);
-            }
-            let wait = Duration::from_micros(micros);
-            it.account = Account::open(rate_limiter.clone(), it.at);
-            let _ = move_all(it, u64::MAX, wait);
-            wait
-        });
-        let (stays, end) = (clients[0].moved, clients[1].moved);
-        assert!(
-            stays + end >= 3 * RATE * 49 / 50,
-            "{micros}: {stays} and {end}"
-        );
-        assert!(stays >= 3 * RATE / 3, "{micros}: {stays} and {end}");
     }
 }
 
@@ -322,13 +218,10 @@ fn late_wakes_cost_neither_rate_nor_turns() {
             assert_eq!(taken, Ok(n_held));
         }
         let mut clients = clients(&rate_limiter, n);
-        let mut state: u64 = 7;
+        let mut random = random_numbers(7);
         let seconds = 100;
         simulate(&mut clients, Duration::from_secs(seconds), |_, it| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            let late = Duration::from_nanos((state >> 33) % 100_000);
+            let late = Duration::from_nanos(random(100_000));
             it.at += start;
             move_all(it, u64::MAX, Duration::ZERO) + late
         });
@@ -338,6 +231,66 @@ fn late_wakes_cost_neither_rate_nor_turns() {
         let case = format!("{n} at {rate} beside {n_held}: {least} to {most}, {total}");
         assert!(total >= rate * seconds * 97 / 100, "{case}");
         assert!(most - least <= most / 10 + (rate / 50).max(1), "{case}");
+    }
+}
+
+/// One sink after the other accepts what comes for a while, and then nothing.
+#[test]
+fn sinks_that_stall_after_a_while_hold_little_more_than_two_bursts() {
+    for n in [10, 50, 100] {
+        for millis in [100, 300] {
+            let rate_limiter = RateLimiter::new(RATE);
+            let turn = Duration::from_millis(millis);
+            let mut held = 0;
+            let mut open = clients(&rate_limiter, n);
+            for (client, index) in open.iter_mut().zip(0..) {
+                let client = std::slice::from_mut(client);
+                simulate(client, 3 * turn, |_, it| {
+                    let accepts = it.at < turn;
+                    it.at += turn * index;
+                    if accepts {
+                        return move_all(it, u64::MAX, Duration::from_micros(10));
+                    }
+                    match it.account.take(it.at, u64::MAX, 0) {
+                        Ok(_) => 3 * turn,
+                        Err(wait) => wait,
+                    }
+                });
+                held += client[0].account.held();
+            }
+            let case = format!("{n}, {millis} ms: {held}");
+            assert!(held >= 100_000, "{case}");
+            assert!(held <= 200_000 + 1024 * n as u64, "{case}");
+        }
+    }
+}
+
+/// A limiter that limits nothing at first, for months.
+#[test]
+fn a_rate_after_months_without_one_gives_equal_parts() {
+    let months = Duration::from_secs(107 * 24 * 3600);
+    for n in [1, 4] {
+        let rate_limiter = RateLimiter::new(u64::MAX);
+        let mut clients = clients(&rate_limiter, n);
+        for client in &mut clients {
+            client.at = months;
+            move_all(client, u64::MAX, Duration::ZERO);
+            client.moved = 0;
+        }
+        rate_limiter.set_rate(RATE);
+        let seconds = 10;
+        simulate(&mut clients, Duration::from_secs(seconds), |_, it| {
+            it.at += months;
+            move_all(it, u64::MAX, Duration::ZERO)
+        });
+        for client in &clients {
+            let part = RATE * seconds / n as u64;
+            assert!(
+                client.moved.abs_diff(part) <= part / 20,
+                "{n}: {}",
+                client.moved
+            );
+        }
     }
 }
 
@@ -395,6 +348,17 @@ fn transfers_that_open_one_after_another_hold_little_more_than_a_burst() {
     }
 }
 
+/// Returns a function that draws numbers below its argument.
+fn random_numbers(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |below| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) % below
+    }
+}
+
 fn earned_in(time: Duration, rate: u64) -> u64 {
     u64::try_from(time.as_nanos() * u128::from(rate) / 1_000_000_000).unwrap()
 }
@@ -403,13 +367,7 @@ fn earned_in(time: Duration, rate: u64) -> u64 {
 #[test]
 fn no_byte_is_paid_for_twice_or_never() {
     for seed in 1..30 {
-        let mut state: u64 = seed;
-        let mut random = move |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut random = random_numbers(seed);
         let changes_rate = seed % 2 == 0;
         let rate_limiter = RateLimiter::new(RATE);
         let mut clients = clients(&rate_limiter, 8);

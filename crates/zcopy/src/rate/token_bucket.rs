@@ -4,43 +4,50 @@
 //! its sink accepts; what is left after the step goes back. So two transfers never move by the same
 //! tokens, and together they never move more than the bucket has earned and one burst.
 //!
-//! A transfer that is refused gets a reservation behind those of all others. It is due when the
-//! bucket has earned the tokens of all reservations up to it. So no transfer starves. A due
-//! reservation is a turn, not a stock: its owner still takes its tokens from the bucket. So owners
-//! that do not come back delay no other, and have no more than one burst together when they do.
-//! Those who cancel a reservation make the ones behind it due earlier, and none in front of it.
+//! A transfer that is refused gets a reservation in a [`Line`]. When it is due, its owner may take
+//! tokens; none are set aside for it. So owners that do not come back delay no other, and have no
+//! more than one burst together when they do.
 //!
-//! Units beyond the tokens (a message moves whole) delay every reservation. Their transfer passes
-//! its next turns on, for as many units, to those who wait and come in time.
+//! Units beyond the tokens (a message moves whole) become a debt, which delays every reservation.
+//!
+//! A [`FairClock`] makes the parts equal, however long steps and messages are: a transfer that is
+//! ahead by a quantum waits until the others have had as much. It goes on earlier with the surplus that
+//! others leave, which is what lies unused beyond half of a burst.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::users::{LastUse, Users};
+use fair_clock::{FairClock, Service};
+use line::{Line, Reservation};
+pub(crate) use nano_rate::NanoRate;
+use nano_rate::{UNIT, parts, whole_units};
 
-/// Allows `rate` units per second, with a burst of at most a tenth of a second's worth.
+mod fair_clock;
+mod line;
+mod nano_rate;
+mod surplus;
+
+/// Allows units at a rate, with a burst of at most a tenth of a second's worth.
 #[derive(Debug)]
 pub(crate) struct TokenBucket {
-    rate: u64,
-    /// How many billionths of a unit may be taken now. Billionths lose nothing to rounding at low
+    rate: NanoRate,
+    /// How many parts of a unit may be taken now. Parts lose nothing to rounding at low
     /// rates. Negative after more was spent than taken.
     tokens: i128,
     /// The latest time that the bucket knows.
     last: Duration,
-    /// The billionths that the bucket has earned or got back, including those beyond a burst, less
-    /// those that were spent without having been taken. Reservations are due by this number.
-    earned: i128,
-    /// When the last reservation is due.
-    line_end: i128,
-    /// The sizes of the cancelled reservations that are not yet due, by their `due`.
-    cancelled: BTreeMap<i128, u64>,
+    line: Line,
+    fair_clock: FairClock,
     /// The units that transfers have taken and not spent.
     n_held: u64,
-    /// How many transfers have a reservation.
-    n_waiting: u64,
-    /// How often the bucket has discarded all reservations.
-    generation: u64,
+    /// The parts of the present debt that lower rates have forgiven. A higher rate restores
+    /// them, so that rates that alternate make no debt shorter.
+    forgiven: i128,
+    /// How many transfers wait until the others have had as much.
+    n_paused: u64,
     users: Users,
+    /// How many transfers used the bucket when it was last asked, at least 1.
+    n_users: u64,
 }
 
 /// The tokens of a bucket that one transfer has.
@@ -50,11 +57,9 @@ pub(crate) struct Held {
     /// accepted.
     tokens: u64,
     reservation: Option<Reservation>,
-    /// The units of the largest step that the transfer has moved beyond its tokens, and for which
-    /// it has passed no turn on.
-    debt: u64,
-    /// The generation of the bucket in which the debt was made.
-    debt_generation: u64,
+    service: Service,
+    /// The units that the sink has accepted since the transfer last took tokens.
+    accepted: u64,
     last_use: LastUse,
 }
 
@@ -65,66 +70,66 @@ impl Held {
     }
 }
 
-/// A turn to take tokens.
-#[derive(Clone, Copy, Debug)]
-struct Reservation {
-    tokens: u64,
-    /// The reservation is due when [`TokenBucket::earned`] has reached this.
-    due: i128,
-    generation: u64,
-}
-
-const BILLION: i128 = 1_000_000_000;
-
 /// The least that a transfer takes at once, however many use the bucket. It is most of a packet:
 /// shorter steps would cost more than the bytes that they move.
 const MIN_SHARE: u64 = 1024;
 
+/// The most that is waited for before a step: one buffer.
+const MAX_QUANTUM: u64 = 256 << 10;
+
 impl TokenBucket {
-    /// Creates a bucket for `rate` units per second, empty at the time `now`.
-    pub(crate) fn new(rate: u64, now: Duration) -> Self {
+    /// Creates a bucket, empty at the time `now`.
+    pub(crate) fn new(rate: NanoRate, now: Duration) -> Self {
         Self {
-            rate: rate.max(1),
+            rate,
             tokens: 0,
             last: now,
-            earned: 0,
-            line_end: 0,
-            cancelled: BTreeMap::new(),
+            line: Line::default(),
+            fair_clock: FairClock::default(),
             n_held: 0,
-            n_waiting: 0,
-            generation: 0,
+            forgiven: 0,
+            n_paused: 0,
             users: Users::default(),
+            n_users: 1,
         }
     }
 
-    pub(crate) fn rate(&self) -> u64 {
+    pub(crate) fn rate(&self) -> NanoRate {
         self.rate
     }
 
-    /// Changes the rate. At a lower rate a debt shrinks in proportion, so that it is paid off in
-    /// the same time as before. At a higher rate it stays the same, and is paid off sooner.
-    pub(crate) fn set_rate(&mut self, rate: u64) {
-        let rate = rate.max(1);
-        if rate < self.rate {
-            // The reservations are for the old rate. The transfers get new ones.
-            self.generation += 1;
-            self.n_waiting = 0;
-            self.cancelled.clear();
-            self.line_end = self.earned.saturating_sub(self.tokens.max(0));
-            if self.tokens < 0 {
-                let scaled = self.tokens.checked_mul(i128::from(rate));
-                self.tokens = scaled.map_or(0, |scaled| scaled / i128::from(self.rate));
-            }
+    /// Changes the rate, and a debt as [`rescale_debt`] does.
+    pub(crate) fn set_rate(&mut self, rate: NanoRate) {
+        let old_len = self.reservation_len();
+        let old_rate = std::mem::replace(&mut self.rate, rate);
+        let debt = self.debt();
+        let new_debt = rescale_debt(debt, &mut self.forgiven, old_rate, self.rate);
+        let less = debt - new_debt;
+        self.tokens = self.tokens.saturating_add(less);
+        self.line.add(less);
+        if self.rate < old_rate {
+            self.line.shorten(new_debt, old_len, self.reservation_len());
         }
-        self.rate = rate;
+    }
+
+    /// Returns the parts that were spent beyond the tokens of the bucket.
+    fn debt(&self) -> i128 {
+        self.tokens.saturating_neg().max(0)
+    }
+
+    /// Returns the length of a reservation of a transfer that wants everything.
+    fn reservation_len(&self) -> u64 {
+        self.quantum().min(self.even_part().max(MIN_SHARE))
     }
 
     /// Counts a new transfer, which is about to take its first units, as a user of the bucket.
-    pub(crate) fn enter(&mut self, held: &mut Held, now: Duration) {
+    pub(crate) fn open(&mut self, held: &mut Held, now: Duration) {
+        self.fill(now);
         self.users.note_use(&mut held.last_use, now);
+        self.fair_clock.open(&mut held.service);
     }
 
-    /// Takes up to `wanted` units at the time `now` for one of `n_holders` transfers. Returns how
+    /// Takes up to `wanted` units at the time `now` for one of `n_accounts` transfers. Returns how
     /// many units the transfer may take from its source now, at most `wanted`.
     ///
     /// `in_flight` of its tokens belong to units that have left the source and that the sink has
@@ -139,25 +144,38 @@ impl TokenBucket {
         now: Duration,
         wanted: u64,
         in_flight: u64,
-        n_holders: u64,
+        n_accounts: u64,
     ) -> Result<u64, Duration> {
         self.fill(now);
-        // Of transfers that follow each other only one has an account at a time.
-        let n_users = self.users.note_use(&mut held.last_use, now).min(n_holders);
+        let n_users = self.users.note_use(&mut held.last_use, now);
+        // Those that have ended count in the second before, but have no account any more.
+        self.n_users = n_users.min(n_accounts).max(1);
         let in_flight = in_flight.min(held.tokens);
-        let share = self.share(n_users, held.tokens);
+        let share = self.share(held);
         let quantum = self.quantum().min(share).min(wanted);
         if held.tokens == in_flight {
-            self.take_turn(held, share)?;
+            self.take_turn(held, share, quantum)?;
         }
+        let most = if held.tokens == in_flight {
+            self.wait_for_others(held, share)?
+        } else {
+            share
+        };
         let free = held.tokens - in_flight;
-        let unreserved = self.unreserved();
-        if free == 0 && unreserved < billionths(quantum) {
-            return Err(self.reserve(held, quantum));
+        let unreserved = self.line.unreserved(self.tokens);
+        let available = unreserved.max(self.surplus());
+        if free == 0 && available < parts(quantum) {
+            let reservation = self.line.append(self.tokens, quantum);
+            held.reservation = Some(reservation);
+            return Err(self.time_until(self.line.until_due(&reservation), quantum));
         }
-        let whole = u64::try_from(unreserved.max(0) / BILLION).unwrap_or(u64::MAX);
-        let taken = free.saturating_add(whole).min(share.max(free)).min(wanted);
-        self.take_unreserved(held, taken.saturating_sub(free));
+        let taken = whole_units(available).min(most).max(free).min(wanted);
+        held.accepted = 0;
+        let more = taken.saturating_sub(free);
+        if more > 0 && parts(more) <= unreserved {
+            self.line.append(self.tokens, more);
+        }
+        self.move_to(held, more);
         self.give_back(held, in_flight + taken);
         Ok(taken)
     }
@@ -167,100 +185,69 @@ impl TokenBucket {
     /// # Errors
     ///
     /// Returns how long to wait until it is due.
-    fn take_turn(&mut self, held: &mut Held, share: u64) -> Result<(), Duration> {
-        let is_valid = |it: &Reservation| it.generation == self.generation;
-        let Some(reservation) = held.reservation.filter(is_valid) else {
-            held.reservation = None;
+    fn take_turn(&mut self, held: &mut Held, share: u64, quantum: u64) -> Result<(), Duration> {
+        held.reservation = held.reservation.and_then(|it| self.line.update(it));
+        let Some(reservation) = held.reservation else {
             return Ok(());
         };
-        if self.earned < reservation.due {
-            return Err(self.time_to_earn(reservation.due.saturating_sub(self.earned)));
+        let until_due = self.line.until_due(&reservation);
+        if until_due > 0 {
+            if self.surplus() >= parts(quantum) {
+                return Ok(());
+            }
+            return Err(self.time_until(until_due, quantum));
         }
         let tokens = reservation.tokens.min(share);
-        let missing = billionths(tokens).saturating_sub(self.tokens);
-        if missing > 0 {
+        let missing = parts(tokens).saturating_sub(self.tokens);
+        if missing > 0 && until_due > -parts(self.burst()) {
             // Others whose turns were before this one have come late, or tokens were discarded.
-            let overdue = self.earned.saturating_sub(reservation.due);
-            if overdue < billionths(self.burst()) {
-                return Err(self.time_to_earn(missing));
-            }
-            held.reservation = None;
-            self.n_waiting -= 1;
-            return Ok(());
+            return Err(self.time_to_earn(missing.max(self.pause())));
         }
         held.reservation = None;
-        self.n_waiting -= 1;
-        self.forgive_debt_if_alone(held);
-        let passed_on = held.debt.min(tokens);
-        held.debt -= passed_on;
-        let taken = tokens - passed_on;
-        let left = reservation.tokens - taken;
-        self.earned = self.earned.saturating_add(billionths(left));
-        self.tokens -= billionths(taken);
-        self.n_held += taken;
-        held.tokens += taken;
+        if missing <= 0 {
+            self.line.add(parts(reservation.tokens - tokens));
+            self.move_to(held, tokens);
+        }
         Ok(())
     }
 
-    /// Takes tokens that nobody has reserved.
-    fn take_unreserved(&mut self, held: &mut Held, n: u64) {
-        if n > 0 {
-            let start = self.line_start();
-            self.line_end = start.saturating_add(billionths(n));
-            self.tokens -= billionths(n);
-            self.n_held += n;
-            held.tokens += n;
-            self.forgive_debt_if_alone(held);
-        }
+    /// Returns the least that is waited for if many may wait: they need not ask for each unit.
+    fn pause(&self) -> i128 {
+        parts(self.quantum()) / 4
     }
 
-    /// Forgets the debt of a transfer if no other waits, or if the rate has been lowered since.
-    fn forgive_debt_if_alone(&self, held: &mut Held) {
-        if self.n_waiting == 0 || held.debt_generation != self.generation {
-            held.debt = 0;
-        }
+    /// Moves tokens from the bucket to a transfer.
+    fn move_to(&mut self, held: &mut Held, n: u64) {
+        self.tokens -= parts(n);
+        self.n_held += n;
+        held.tokens += n;
     }
 
-    /// Reserves tokens behind all other reservations. Returns the time until they are due.
-    fn reserve(&mut self, held: &mut Held, tokens: u64) -> Duration {
-        let due = self.line_start().saturating_add(billionths(tokens));
-        self.line_end = due;
-        self.n_waiting += 1;
-        held.reservation = Some(Reservation {
-            tokens,
-            due,
-            generation: self.generation,
-        });
-        self.time_to_earn(due.saturating_sub(self.earned))
+    /// Returns the time until the bucket has earned this, or until others have left `n` tokens.
+    fn time_until(&self, earned: i128, n: u64) -> Duration {
+        let surplus = parts(n).saturating_sub(self.surplus());
+        self.time_to_earn(earned.min(surplus))
     }
 
-    /// Returns when a reservation of no tokens would be due.
-    fn line_start(&self) -> i128 {
-        self.line_end.max(self.earned.saturating_sub(self.tokens))
-    }
-
-    /// Returns the billionths that nobody has reserved. Negative while a reservation is not due or
-    /// the bucket is in debt.
-    fn unreserved(&self) -> i128 {
-        self.tokens.min(self.earned.saturating_sub(self.line_end))
-    }
-
-    /// Pays for `n` units that the sink has accepted. More than were taken become a debt that delays
-    /// later units.
+    /// Pays for `n` units that the sink has accepted. More than were taken become a debt that
+    /// delays later units.
     pub(crate) fn spend(&mut self, held: &mut Held, n: u64) {
         let paid = held.tokens.min(n);
+        self.go_into_debt(held, n - paid);
         held.tokens -= paid;
         self.n_held -= paid;
-        self.charge(held, n - paid);
+        self.fair_clock.note_moved(&mut held.service, parts(n));
+        held.accepted = held.accepted.saturating_add(n);
     }
 
     /// Takes tokens for units that have moved without.
-    fn charge(&mut self, held: &mut Held, excess: u64) {
+    fn go_into_debt(&mut self, held: &Held, excess: u64) {
         if excess > 0 {
-            held.debt = held.debt.max(excess);
-            held.debt_generation = self.generation;
-            self.tokens = self.tokens.saturating_sub(billionths(excess));
-            self.earned = self.earned.saturating_sub(billionths(excess));
+            let message = parts(held.tokens).saturating_add(parts(excess));
+            self.tokens = self.tokens.saturating_sub(parts(excess));
+            self.line.subtract(parts(excess));
+            self.fair_clock
+                .extend_lag(&held.service, message, self.debt());
         }
     }
 
@@ -268,78 +255,69 @@ impl TokenBucket {
     /// message are, takes tokens for all of them.
     pub(crate) fn give_back(&mut self, held: &mut Held, in_flight: u64) {
         let excess = in_flight.saturating_sub(held.tokens);
-        self.charge(held, excess);
+        self.go_into_debt(held, excess);
         held.tokens += excess;
         self.n_held += excess;
         let rest = held.tokens.saturating_sub(in_flight);
         held.tokens -= rest;
         self.n_held -= rest;
-        self.earned = self.earned.saturating_add(billionths(rest));
-        self.tokens = self.tokens.saturating_add(billionths(rest));
-        self.bound();
+        self.tokens = self.tokens.saturating_add(parts(rest));
+        let others_wait = self.line.has_waiting();
+        if others_wait && held.reservation.is_none() && rest >= self.reservation_len().div_ceil(8) {
+            // Its next step belongs to the same turn.
+            held.reservation = Some(self.line.due_now(rest));
+        } else {
+            self.line.add(parts(rest));
+        }
+        self.limit_tokens();
     }
 
     /// Gives back all tokens, and cancels the reservation.
-    pub(crate) fn give_back_all(&mut self, held: &mut Held) {
-        let is_valid = |it: &Reservation| it.generation == self.generation;
-        if let Some(reservation) = held.reservation.take().filter(is_valid) {
-            self.n_waiting -= 1;
-            if reservation.tokens > 0 {
-                self.cancelled.insert(reservation.due, reservation.tokens);
-            }
-            self.shorten_line();
-            self.skip_cancelled();
+    pub(crate) fn close(&mut self, held: &mut Held) {
+        let reservation = held.reservation.take();
+        if let Some(reservation) = reservation.and_then(|it| self.line.update(it)) {
+            self.line.cancel(reservation);
         }
+        self.resume(held);
+        self.users.remove(&held.last_use);
         self.give_back(held, 0);
-    }
-
-    /// Removes cancelled reservations from the end of the line.
-    fn shorten_line(&mut self) {
-        while let Some((&due, &tokens)) = self.cancelled.last_key_value()
-            && due == self.line_end
-        {
-            self.cancelled.pop_last();
-            self.line_end = due.saturating_sub(billionths(tokens));
-        }
-    }
-
-    /// Skips the cancelled reservations that are due. Each makes the reservations behind it due
-    /// earlier, and none in front of it.
-    fn skip_cancelled(&mut self) {
-        while let Some((&due, &tokens)) = self.cancelled.first_key_value()
-            && due <= self.earned
-        {
-            self.cancelled.pop_first();
-            self.earned = self.earned.saturating_add(billionths(tokens));
-        }
     }
 
     /// Adds what has been earned until `now`. Threads may pass times in another order than they
     /// read them.
     fn fill(&mut self, now: Duration) {
-        let since = now.saturating_sub(self.last).as_nanos();
-        let earned =
-            i128::try_from(since.saturating_mul(u128::from(self.rate))).unwrap_or(i128::MAX);
+        let earned = self.rate.earned_in(now.saturating_sub(self.last));
         self.last = self.last.max(now);
-        self.earned = self.earned.saturating_add(earned);
+        let max_unreserved = parts(self.burst()).saturating_mul(2);
+        self.line.earn(earned, max_unreserved);
+        let before = self.tokens;
         self.tokens = self.tokens.saturating_add(earned);
-        self.bound();
-        self.skip_cancelled();
+        if self.tokens >= 0 {
+            self.forgiven = 0;
+        }
+        self.limit_tokens();
+        // What a full bucket discards, nobody could have moved.
+        let kept = self.tokens.saturating_sub(before).max(0);
+        self.fair_clock.advance(kept, self.n_users);
     }
 
-    /// Limits the tokens of the bucket so that, with those that transfers hold, they are at most
-    /// one burst. It leaves at least a quantum, so that nobody waits for those who hold them.
-    fn bound(&mut self) {
+    fn limit_tokens(&mut self) {
+        self.tokens = self.tokens.min(self.most_tokens());
+    }
+
+    /// Returns the most parts that the bucket keeps: with those that transfers hold, they are
+    /// at most one burst. Half of a burst always remains, so that nobody waits for those who hold
+    /// tokens.
+    fn most_tokens(&self) -> i128 {
         let room = self.burst().saturating_sub(self.n_held);
-        let least = self.quantum().min(self.burst());
-        let most = if room > least {
-            billionths(room)
+        let least = self.quantum().max(self.burst() / 2);
+        if room > least {
+            parts(room)
         } else {
             // A part of a unit stays. Otherwise a transfer that takes its quantum late by a moment
             // would make the next one wait for a whole unit.
-            billionths(least).saturating_add(BILLION - 1)
-        };
-        self.tokens = self.tokens.min(most);
+            parts(least).saturating_add(UNIT - 1)
+        }
     }
 
     /// Returns the tokens of all transfers.
@@ -348,33 +326,56 @@ impl TokenBucket {
         self.n_held
     }
 
-    fn time_to_earn(&self, billionths: i128) -> Duration {
-        let nanos = billionths.unsigned_abs().div_ceil(u128::from(self.rate));
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    fn time_to_earn(&self, parts: i128) -> Duration {
+        self.rate.time_to_earn(parts)
     }
 
     /// Returns the most units that can be saved up.
     fn burst(&self) -> u64 {
-        (self.rate / 10).max(1)
+        self.rate.units_in(10).max(1)
     }
 
     /// Returns the fewest units that are worth a step: a fiftieth of a second's worth, but at most
     /// one buffer.
     fn quantum(&self) -> u64 {
-        (self.rate / 50).clamp(1, 256 << 10)
+        self.rate.units_in(50).clamp(1, MAX_QUANTUM)
     }
 
-    /// Returns the most units that one of `n_users` transfers may have at once, if it has `own`
-    /// already: an equal part of a burst, and no more than the others have left of it.
-    fn share(&self, n_users: u64, own: u64) -> u64 {
-        let even = self.burst() / n_users.max(1);
-        let left = self.burst().saturating_sub(self.n_held - own);
-        even.min(left).max(self.quantum().min(MIN_SHARE))
+    /// Returns the most units that a transfer may have at once: an equal part of a burst. If the
+    /// others hold a burst, its sink may stall as theirs do. So it takes few units first, and each
+    /// time twice as many as its sink has accepted, until all together hold half of a burst more.
+    fn share(&self, held: &Held) -> u64 {
+        let even = self.even_part();
+        let accepted = held.accepted.saturating_mul(2).min(even);
+        let left = self.left_of(self.burst(), held.tokens);
+        let half_more = self.burst().saturating_add(self.burst() / 2);
+        even.min(left)
+            .max(accepted.min(self.left_of(half_more, held.tokens)))
+            .max(self.quantum().min(MIN_SHARE))
+    }
+
+    fn even_part(&self) -> u64 {
+        self.burst() / self.n_users
+    }
+
+    /// Returns the units of `n` that the others do not hold.
+    fn left_of(&self, n: u64, own: u64) -> u64 {
+        n.saturating_sub(self.n_held - own)
     }
 }
 
-fn billionths(units: u64) -> i128 {
-    i128::from(units) * BILLION
+/// Returns a debt after a change of the rate. At a lower rate it shrinks in proportion, so that it is
+/// paid off in the same time as before. At a higher rate it grows by what it has shrunk before, but
+/// not more than in proportion, so that rates that alternate forgive nothing.
+fn rescale_debt(debt: i128, forgiven: &mut i128, old_rate: NanoRate, rate: NanoRate) -> i128 {
+    let scaled = rate.scale(debt, old_rate);
+    let new_debt = if rate < old_rate {
+        scaled
+    } else {
+        scaled.clamp(debt, debt.saturating_add(*forgiven))
+    };
+    *forgiven = forgiven.saturating_add(debt - new_debt);
+    new_debt
 }
 
 #[cfg(test)]

@@ -36,6 +36,17 @@ impl Users {
         }
         self.n_now.max(self.n_before)
     }
+
+    /// Stops counting a transfer that has ended: the one that follows it counts instead.
+    pub(super) fn remove(&mut self, last_use: &LastUse) {
+        match last_use.0 {
+            Some(second) if second == self.second => self.n_now = self.n_now.saturating_sub(1),
+            Some(second) if second + 1 == self.second => {
+                self.n_before = self.n_before.saturating_sub(1);
+            }
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]

@@ -32,6 +32,9 @@ const REST_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct PreparedBoth {
     a_to_b: (FdInfo, FdInfo, Plan),
     b_to_a: (FdInfo, FdInfo, Plan),
+    /// What has been read from each end before the relay.
+    pub(super) prefix_from_a: Vec<u8>,
+    pub(super) prefix_from_b: Vec<u8>,
 }
 
 /// The beliefs of a reactor about one end.
@@ -84,7 +87,12 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
                 return Err(error.before_anything_moved());
             }
         }
-        Ok(PreparedBoth { a_to_b, b_to_a })
+        Ok(PreparedBoth {
+            a_to_b,
+            b_to_a,
+            prefix_from_a: Vec::new(),
+            prefix_from_b: Vec::new(),
+        })
     }
 
     pub(super) fn new(
@@ -103,20 +111,21 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             deadline: None,
             ..options
         };
-        let direction = |source, sink, (from, to, plan)| {
+        let direction = |source, sink, (from, to, plan), prefix: &[u8]| {
             let source = Endpoint::new(source, from, None);
             let to = Endpoint::new(sink, to, None);
             let callbacks = Callbacks::default();
             let mut engine = PairEngine::new(kernel, source, to, plan, options, callbacks);
             engine.context().share_rate_limiter(rate_limiter.cloned());
+            engine.prepend(prefix);
             Direction::new(Steps::new(engine), sink)
         };
         Self {
             kernel,
             a,
             b,
-            a_to_b: direction(a, b, prepared.a_to_b),
-            b_to_a: direction(b, a, prepared.b_to_a),
+            a_to_b: direction(a, b, prepared.a_to_b, &prepared.prefix_from_a),
+            b_to_a: direction(b, a, prepared.b_to_a, &prepared.prefix_from_b),
             time_limits,
             stop,
             ended: None,
@@ -129,7 +138,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
     }
 
     pub(crate) fn step(&mut self, max: u64) -> Result<RelayProgressed> {
-        self.note_paced();
+        self.note_rate_wait();
         if let Some(ended) = self.ended.or_else(|| self.ended_early()) {
             return self.end_with(ended);
         }
@@ -149,7 +158,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             return self.end_with(Ended::Eof);
         }
         self.check_resets()?;
-        self.note_paced();
+        self.note_rate_wait();
         let left = self.time_limits.remaining(&self.kernel);
         if left.is_some_and(|left| left.is_zero()) {
             return self.end_with(Ended::TimedOut);
@@ -198,7 +207,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
     }
 
     /// Notes that the relay is not idle, if a direction waits for its rate.
-    fn note_paced(&mut self) {
+    fn note_rate_wait(&mut self) {
         if self.a_to_b.waits_for_rate() || self.b_to_a.waits_for_rate() {
             self.time_limits.note_activity(&self.kernel);
         }
@@ -254,12 +263,12 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
 
     /// Returns what both directions wait for.
     fn interest(&self) -> RelayInterest {
-        let (forth, back) = (self.a_to_b.interest(), self.b_to_a.interest());
+        let (a_to_b, b_to_a) = (self.a_to_b.interest(), self.b_to_a.interest());
         let until_rest = self.rests_at.filter(|_| !self.is_resting);
         let until_rest = until_rest.map(|rests_at| rests_at.saturating_sub(self.kernel.now()));
         let times = [
-            forth.timeout(),
-            back.timeout(),
+            a_to_b.timeout(),
+            b_to_a.timeout(),
             self.time_limits.remaining(&self.kernel),
             until_rest,
         ];
@@ -271,13 +280,13 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         let may_hang_up = |into: &Direction<'_, K>, is_ignored: bool| into.is_open() && !is_ignored;
         RelayInterest {
             a: end(
-                forth.source(),
-                back.sink(),
+                a_to_b.source(),
+                b_to_a.sink(),
                 may_hang_up(&self.b_to_a, self.ignores_a),
             ),
             b: end(
-                back.source(),
-                forth.sink(),
+                b_to_a.source(),
+                a_to_b.sink(),
                 may_hang_up(&self.a_to_b, self.ignores_b),
             ),
             timeout: times.into_iter().flatten().min(),
@@ -384,14 +393,14 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
     /// Ends both directions. Returns the report, and the first failure.
     fn end(&mut self, ended: Ended) -> (RelayReport, Option<Error>) {
         self.ended = Some(ended);
-        let (a_to_b, forth) = self.a_to_b.finish();
-        let (b_to_a, back) = self.b_to_a.finish();
+        let (a_to_b, first_error) = self.a_to_b.finish(ended);
+        let (b_to_a, second_error) = self.b_to_a.finish(ended);
         let report = RelayReport {
             a_to_b,
             b_to_a,
             ended,
         };
-        (report, forth.or(back))
+        (report, first_error.or(second_error))
     }
 }
 

@@ -60,7 +60,7 @@ impl<'a, K: Kernel> Direction<'a, K> {
             Ok(Progressed::Moved(n)) => return Ok(n),
             Ok(Progressed::Blocked(interest)) => self.interest = Some(interest),
             Ok(Progressed::Ended(ended)) => {
-                let (report, failed) = self.finish();
+                let (report, failed) = self.finish(ended);
                 if let Some(error) = failed {
                     return Err(error);
                 }
@@ -135,16 +135,20 @@ impl<'a, K: Kernel> Direction<'a, K> {
         }
     }
 
-    /// Ends the direction. Returns its report, and its failure, if it had not ended before.
-    pub(super) fn finish(&mut self) -> (Report, Option<Error>) {
+    /// Ends the direction, for the reason of the relay if its time is over. Returns its report, and
+    /// its failure, if it had not ended before.
+    pub(super) fn finish(&mut self, relay_ended: Ended) -> (Report, Option<Error>) {
         self.interest = None;
-        let (report, error) = match &mut self.state {
+        let (mut report, error) = match &mut self.state {
             State::Ended(report) => return (Report::clone(report), None),
             State::Open(steps) => match steps.finish() {
                 Ok(report) => (report, None),
                 Err(error) => (error.report().clone(), Some(error)),
             },
         };
+        if report.ended == Ended::Stopped && relay_ended == Ended::TimedOut {
+            report.ended = relay_ended;
+        }
         self.state = State::Ended(Box::new(report.clone()));
         (report, error)
     }

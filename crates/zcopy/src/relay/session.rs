@@ -41,11 +41,13 @@ use crate::{Relay, Session};
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// Many relays in one thread, around `poll(2)`. An end of no interest is left out:
+/// Many relays in one thread, around `poll(2)`. An end of no interest is left out. A server that
+/// has thousands of relays would register their ends with `epoll(7)`, and step those that are ready:
 ///
 /// ```
 /// use std::os::unix::net::UnixStream;
 /// use rustix::event::{PollFd, PollFlags, Timespec, poll};
+/// use rustix::io::Errno;
 /// use zcopy::{EndInterest, RelayProgressed, RelaySession};
 ///
 /// fn events(interest: EndInterest) -> Option<PollFlags> {
@@ -55,25 +57,24 @@ use crate::{Relay, Session};
 ///     (!events.is_empty() || interest.hang_up()).then_some(events)
 /// }
 ///
-/// fn serve(mut relays: Vec<RelaySession<UnixStream, UnixStream>>) -> zcopy::Result<u64> {
+/// fn serve(mut relays: Vec<RelaySession<UnixStream, UnixStream>>) -> u64 {
 ///     let mut n_bytes = 0;
 ///     while !relays.is_empty() {
 ///         let mut interests = Vec::new();
-///         let mut unended = Vec::new();
-///         for mut relay in relays {
-///             let interest = loop {
-///                 match relay.step(1 << 20)? {
-///                     RelayProgressed::Moved { a_to_b, b_to_a } => n_bytes += a_to_b + b_to_a,
-///                     RelayProgressed::Blocked(interest) => break Some(interest),
-///                     _ => break None,
+///         relays.retain_mut(|relay| loop {
+///             match relay.step(1 << 20) {
+///                 Ok(RelayProgressed::Moved { a_to_b, b_to_a }) => n_bytes += a_to_b + b_to_a,
+///                 Ok(RelayProgressed::Blocked(interest)) => {
+///                     interests.push(interest);
+///                     break true;
 ///                 }
-///             };
-///             if let Some(interest) = interest {
-///                 interests.push(interest);
-///                 unended.push(relay);
+///                 Ok(_) => break false,
+///                 Err(error) => {
+///                     eprintln!("a relay failed: {error:#}");
+///                     break false;
+///                 }
 ///             }
-///         }
-///         relays = unended;
+///         });
 ///         let mut fds = Vec::new();
 ///         for (relay, interest) in relays.iter().zip(&interests) {
 ///             let ends = [(relay.a(), interest.a()), (relay.b(), interest.b())];
@@ -85,11 +86,14 @@ use crate::{Relay, Session};
 ///         }
 ///         let timeout = interests.iter().filter_map(|interest| interest.timeout()).min();
 ///         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-///         if !fds.is_empty() {
-///             poll(&mut fds, timeout.as_ref()).expect("the descriptors are open");
+///         if !relays.is_empty() {
+///             match poll(&mut fds, timeout.as_ref()) {
+///                 Ok(_) | Err(Errno::INTR) => {}
+///                 Err(errno) => panic!("poll: {errno}"),
+///             }
 ///         }
 ///     }
-///     Ok(n_bytes)
+///     n_bytes
 /// }
 /// # use std::io::Write;
 /// # use zcopy::Relay;
@@ -100,7 +104,7 @@ use crate::{Relay, Session};
 /// client.shutdown(std::net::Shutdown::Write)?;
 /// server.write_all(b"answer")?;
 /// server.shutdown(std::net::Shutdown::Write)?;
-/// assert_eq!(serve(vec![Relay::new(front, back).start()?])?, 14);
+/// assert_eq!(serve(vec![Relay::new(front, back).start()?]), 14);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub struct RelaySession<A, B> {
@@ -145,13 +149,14 @@ impl<A: AsFd, B: AsFd> RelaySession<A, B> {
         ended.map_err(|error| self.fail(error))
     }
 
-    /// Ends the relay, and returns the report. A relay that has not ended is stopped. After a
-    /// failure, this returns the report that the error contained.
+    /// Ends the relay, and returns the report. A relay that has not ended is stopped.
     ///
     /// # Errors
     ///
-    /// The errors of [`Session::finish`](crate::Session::finish), and the failure of a direction
-    /// whose sink had gone.
+    /// A failure that no step has returned: one of [`Session::finish`](crate::Session::finish), or
+    /// that of a direction whose sink has gone while the other direction went on. The
+    /// [error](Error::relay_report) has the report. If a step has returned the failure, `finish`
+    /// returns the report that was in it, and no error.
     pub fn finish(mut self) -> Result<RelayReport> {
         match (self.parts.take(), self.failed.take()) {
             (Some(mut parts), _) => parts.value_mut().finish(),

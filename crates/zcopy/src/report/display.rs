@@ -58,7 +58,12 @@ impl fmt::Display for Report {
         write!(f, "{}", self.shared_pages)?;
         let undelivered = Bytes(self.undelivered().len() as u64);
         if undelivered.0 > 0 {
-            write!(f, "\nundelivered: {undelivered} did not reach the sink")?;
+            let whom = if self.sinks.is_empty() {
+                "the sink"
+            } else {
+                "every sink"
+            };
+            write!(f, "\nundelivered: {undelivered} did not reach {whom}")?;
         }
         Ok(())
     }

@@ -55,9 +55,9 @@ impl RelayReport {
 
 impl fmt::Display for RelayReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "forth: ")?;
+        write!(f, "a to b: ")?;
         self.a_to_b.fmt(f)?;
-        write!(f, "\nback: ")?;
+        write!(f, "\nb to a: ")?;
         self.b_to_a.fmt(f)
     }
 }

@@ -147,6 +147,7 @@ mod tests {
                 ..Attempt::new(Strategy::SplicePipe)
             }],
             sinks: vec![SinkReport {
+                is_detached: false,
                 index: 0,
                 bytes: 5,
                 ahead: 0,

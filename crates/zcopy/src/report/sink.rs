@@ -41,12 +41,14 @@ pub struct SinkReport {
     /// `None` if there was no plan.
     pub(crate) strategy: Option<Strategy>,
     pub(crate) cause: Option<Cause>,
+    pub(crate) is_detached: bool,
 }
 
 impl SinkReport {
     /// Returns the index of the sink: 0 is the one given to
     /// [`Transfer::new`](crate::Transfer::new) or [`FanOut::new`](crate::FanOut::new), and those of
-    /// [`also_to`](crate::FanOut::also_to) follow in their order.
+    /// [`also_to`](crate::FanOut::also_to) follow in their order. (The texts of plans and reports,
+    /// which are for people, count from 1.)
     #[must_use]
     pub fn index(&self) -> usize {
         self.index
@@ -63,7 +65,8 @@ impl SinkReport {
     /// source or the limit ended the transfer.
     ///
     /// With it a caller continues after a stop, a time-out or a failure, and no sink receives a
-    /// byte twice. The bytes that follow `Report::bytes` are:
+    /// byte twice. [`FanOut`](crate::FanOut#continue-after-a-stop) has a function that does it. The
+    /// bytes that follow `Report::bytes` are:
     ///
     /// 1. [`Report::undelivered`](crate::Report::undelivered), out of a pipe, a socket, or another
     ///    source without a cursor.

@@ -10,9 +10,9 @@ use super::{Attempt, Ended, Report, SinkReport};
 ///
 /// - Bytes, records, holes, skipped bytes and times are added.
 /// - Attempts by the same strategy become one: bytes and calls are added, and an error of the later
-///   attempt replaces that of the earlier one.
+///   attempt replaces an earlier one.
 /// - Sinks with the same index become one in the same way. How far a sink is
-///   [ahead](SinkReport::ahead) is that of the later report. A report of a single sink that has no
+///   [ahead](SinkReport::ahead) comes from the later report. A report of a single sink that has no
 ///   entry in [`sinks`](Report::sinks) adds nothing to the entries.
 /// - [`ended`](Report::ended) becomes the later one. Where the later transfer enlarged no pipe, the
 ///   capacity of the earlier one stays. Pages are [shared](Report::shared_pages) if either

@@ -29,6 +29,7 @@ const PLAIN: &str = "5 bytes by buffered, up to the limit\n  \
 #[test]
 fn a_report_prints_one_line_unless_the_whole_is_asked_for() {
     let sink = SinkReport {
+        is_detached: false,
         index: 1,
         bytes: 1,
         ahead: 0,
@@ -68,6 +69,7 @@ fn a_report_prints_no_line_for_what_did_not_happen() {
 #[test]
 fn a_report_prints_a_line_for_a_single_record_hole_skip_or_undelivered_byte() {
     let sink = SinkReport {
+        is_detached: false,
         index: 1,
         bytes: 1,
         ahead: 0,
@@ -164,6 +166,7 @@ fn only_a_last_attempt_without_bytes_or_error_found_the_end() {
 #[test]
 fn a_sum_of_reports_loses_neither_counts_nor_errors_nor_undelivered_bytes() {
     let sink = |index, bytes, cause| SinkReport {
+        is_detached: false,
         index,
         bytes,
         ahead: 0,

@@ -5,6 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ::tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+
 use super::{Progressed, Steps};
 use crate::error::{Error, RunError};
 use crate::progress::Progress;
@@ -23,6 +25,9 @@ pub(crate) struct Shared<'a> {
     state: Arc<Mutex<State<'a>>>,
     /// The caller's `Stop`, which the task waits for.
     stop: Option<Stop>,
+    /// What a visit holds until it is over. A task waits for it before it asks for a thread, so that
+    /// no thread waits for another: those of dropped futures could occupy the whole pool.
+    turn: Arc<AsyncMutex<()>>,
 }
 
 #[derive(Default)]
@@ -37,6 +42,7 @@ struct State<'a> {
 pub(crate) struct Visit<'a> {
     state: Arc<Mutex<State<'a>>>,
     is_wanted: Arc<AtomicBool>,
+    _turn: OwnedMutexGuard<()>,
 }
 
 /// Makes a visit end before its next step once this is dropped.
@@ -57,15 +63,18 @@ impl<'a> Shared<'a> {
         Self {
             state: Arc::new(Mutex::new(state)),
             stop,
+            turn: Arc::default(),
         }
     }
 
-    /// Returns a visit, and what keeps it going.
-    pub(crate) fn visit(&self) -> (Visit<'a>, Wanted) {
+    /// Waits until no other visit is under way. Returns a visit, and what keeps it going.
+    pub(crate) async fn visit(&self) -> (Visit<'a>, Wanted) {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
         let is_wanted = Arc::new(AtomicBool::new(true));
         let visit = Visit {
             state: Arc::clone(&self.state),
             is_wanted: Arc::clone(&is_wanted),
+            _turn: turn,
         };
         (visit, Wanted(is_wanted))
     }
@@ -90,7 +99,8 @@ impl<'a> Shared<'a> {
         f(state.steps_mut())
     }
 
-    /// Ends the transfer by this failure, or by that of an earlier step that no call has returned.
+    /// Ends the transfer by this failure. If no call has returned the failure of an earlier step,
+    /// that one counts instead.
     pub(crate) fn fail(&self, failure: RunError) -> Error {
         let mut state = lock(&self.state);
         let earlier = state.failure.take();
@@ -188,6 +198,9 @@ mod tests {
 
     #[test]
     fn the_next_call_returns_the_failure_of_an_abandoned_step() {
+        let runtime = ::tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         for is_stepped in [true, false] {
             let source = File::open("Cargo.toml").unwrap();
             let full = File::options().write(true).open("/dev/full").unwrap();
@@ -202,7 +215,7 @@ mod tests {
                 panic!("it has just been shared")
             };
 
-            let (visit, wanted) = shared.visit();
+            let (visit, wanted) = runtime.block_on(shared.visit());
             assert_eq!(visit.take_steps(1 << 20), None);
             drop(wanted);
             let error = if is_stepped {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::channel::{Channel, Peer};
 use super::kernel::{Descriptor, SimKernel};
-use super::objects::{BLOCK, Object};
+use super::objects::{BLOCK, Found, Object};
 use super::script::Call;
 use crate::side::Side;
 use crate::sys::{
@@ -134,10 +134,13 @@ impl Kernel for &SimKernel {
     }
 
     fn socket_error(&self, fd: BorrowedFd<'_>) -> Result<Option<Errno>> {
-        match self.state.borrow_mut().object(fd) {
-            Object::Channel(channel) => Ok(channel.failure()),
-            _ => Ok(None),
-        }
+        let mut state = self.state.borrow_mut();
+        let failure = match state.object(fd) {
+            Object::Channel(channel) => channel.failure(),
+            _ => None,
+        };
+        let at = state.at((fd, None), true);
+        Ok(failure.map(|errno| state.report_error(at, errno)))
     }
 
     fn read_nothing(&self, _: BorrowedFd<'_>) -> Result<()> {
@@ -205,6 +208,15 @@ impl Kernel for &SimKernel {
             state.write(at, bytes)
         };
         state.log_call(Call::Write, answer, |n| n)
+    }
+
+    fn n_waiting(&self, fd: BorrowedFd<'_>) -> Result<u64> {
+        let mut state = self.state.borrow_mut();
+        let now = state.clock;
+        match state.object(fd).readable(0, now) {
+            Found::Some(n) => Ok(n as u64),
+            Found::End | Found::Failed(_) | Found::Later => Ok(0),
+        }
     }
 
     fn next_datagram(&self, fd: BorrowedFd<'_>, blocking: Blocking) -> Result<usize> {

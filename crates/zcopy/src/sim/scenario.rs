@@ -96,7 +96,8 @@ pub(crate) struct Faults {
 impl ScenarioOptions {
     /// Returns whether a call may sleep.
     fn may_sleep(&self) -> bool {
-        self.tick.is_none() && self.rate.is_none() && !self.driver.is_session()
+        let has_rate = self.rate.is_some() || self.records.rate.is_some();
+        self.tick.is_none() && !has_rate && !self.driver.is_session()
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) fn share<'s>(place: &'s mut Place<'static>) -> Result<&'s Shared<'sta
 
 /// Lets a thread take steps.
 pub(super) async fn visit(shared: &Shared<'static>) -> Result<Progressed> {
-    let (visit, _wanted) = shared.visit();
+    let (visit, _wanted) = shared.visit().await;
     match joined(spawn_blocking(move || visit.take_steps(MAX_BYTES))).await {
         Ok(Some(progressed)) => Ok(progressed),
         // A step has failed, and this returns the failure.
@@ -84,7 +84,7 @@ pub(super) async fn visit(shared: &Shared<'static>) -> Result<Progressed> {
 
 /// Lets a thread end the transfer.
 pub(super) async fn finish(shared: &Shared<'static>) -> Result<Report> {
-    let (visit, _wanted) = shared.visit();
+    let (visit, _wanted) = shared.visit().await;
     match joined(spawn_blocking(move || visit.finish())).await {
         Ok(report) => report,
         Err(error) => Err(shared.fail(error)),

@@ -23,7 +23,8 @@ impl<Source: AsyncEnd, Sink: AsyncEnd> Session<'static, Source, Sink> {
     /// bytes in flight are in the session, so that none is lost or doubled if the future is
     /// dropped. Then call it again, or [`step`](Self::step), or [`finish`](Self::finish).
     ///
-    /// The callbacks of the transfer have to be `'static`; its ends may be borrowed.
+    /// The callbacks of the transfer must not borrow (they are `'static`). Its ends may, as
+    /// `&TcpStream` does.
     ///
     /// # Errors
     ///

@@ -3,6 +3,10 @@
 /// A task yields after this many bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
+/// A task yields when fewer bytes than these are left: a call that moves a few bytes costs about as
+/// much as one that moves many.
+const MIN_BYTES: u64 = 64 << 10;
+
 /// A task yields after this many steps, however few bytes they move.
 const MAX_STEPS: u32 = 64;
 
@@ -33,7 +37,7 @@ impl Turn {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.bytes == 0 || self.steps == 0
+        self.bytes < MIN_BYTES || self.steps == 0
     }
 
     /// Lets other tasks have their turn, if this one is over.
@@ -42,5 +46,19 @@ impl Turn {
             ::tokio::task::yield_now().await;
             *self = Self::new();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_step_is_cut_short_to_a_few_bytes() {
+        let mut turn = Turn::new();
+        turn.spend(MAX_BYTES - MIN_BYTES);
+        assert_eq!((turn.bytes(), turn.is_over()), (MIN_BYTES, false));
+        turn.spend(424);
+        assert!(turn.is_over());
     }
 }

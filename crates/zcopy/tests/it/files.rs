@@ -4,12 +4,22 @@ use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use rustix::fs::{Mode, OFlags, SeekFrom};
 
 /// Bytes whose position can be recognized: no two words of eight bytes are the same, and none is
 /// all zeros.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
+    /// Most patterns are the beginning of this one. Tests are not optimized.
+    static LONG: LazyLock<Vec<u8>> = LazyLock::new(|| pattern_anew(4 << 20));
+    match LONG.get(..len) {
+        Some(bytes) => bytes.to_vec(),
+        None => pattern_anew(len),
+    }
+}
+
+fn pattern_anew(len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + 8);
     let mut word = 0_u64;
     while bytes.len() < len {

@@ -43,6 +43,7 @@ mod relay;
 mod session;
 mod signals;
 
+mod kernel_tls;
 mod message_boundaries;
 mod urgent_bytes;
 
@@ -68,5 +69,6 @@ mod options;
 mod own_process;
 mod random;
 mod refused;
+mod resources;
 mod skip;
 mod strategies;

@@ -28,7 +28,7 @@ impl Fs {
 
     /// A directory on it; `None`, reported, if this machine cannot mount it.
     pub(crate) fn dir(self) -> Option<PathBuf> {
-        static EXT4: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("ext4", 256));
+        static EXT4: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("ext4", 500));
         static BTRFS: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("btrfs", 512));
         static XFS: LazyLock<Option<Root>> = LazyLock::new(|| loop_mount("xfs", 320));
         static TMPFS: LazyLock<Option<Root>> = LazyLock::new(|| mount_tmpfs(0));

@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use zcopy::{Ended, Progressed, RateLimiter, Reflink, Strategy, Transfer};
+use rustix::fs::SeekFrom;
+use rustix::net::{SendFlags, SocketType};
+use zcopy::{Ended, Progressed, RateLimiter, Reflink, Relay, Strategy, Transfer};
 
-use crate::endpoints::null;
+use crate::endpoints::{null, pipe, tcp, unix};
 use crate::files::file_in;
 use crate::mounts::Fs;
 use crate::options::run_also_to;
@@ -154,4 +157,80 @@ fn inputs_one_after_another_keep_one_rate_of_lines() {
         assert_eq!(report.records(), 25);
     }
     assert!(start.elapsed() >= Duration::from_millis(190));
+}
+
+/// The debt for another transfer's message delays every byte by ten seconds.
+fn limiter_in_debt() -> RateLimiter {
+    let rate_limiter = RateLimiter::new(1000);
+    let (source, sender) = unix(SocketType::DGRAM);
+    rustix::net::send(&sender, &[7; 10_000], SendFlags::empty()).unwrap();
+    let transfer = Transfer::new(source, null()).limit(10_000);
+    transfer.rate_limit(&rate_limiter).run().unwrap();
+    rate_limiter
+}
+
+#[test]
+fn the_end_of_a_source_does_not_wait_for_the_rate() {
+    let dir = Fs::Ext4.dir().unwrap();
+    let file = file_in(&dir, b"abc");
+    rustix::fs::seek(&file, SeekFrom::Start(3)).unwrap();
+    let ended = |(source, writer)| {
+        drop(writer);
+        source
+    };
+    let sources = [
+        ("pipe", ended(pipe())),
+        ("unix", ended(unix(SocketType::STREAM))),
+        ("tcp", ended(tcp())),
+        ("file", OwnedFd::from(file)),
+    ];
+    let rate_limiter = limiter_in_debt();
+    for (name, source) in &sources {
+        for nonblocking in [false, true] {
+            rustix::io::ioctl_fionbio(source, nonblocking).unwrap();
+            let start = Instant::now();
+            let transfer = || Transfer::new(source, null()).rate_limit(&rate_limiter);
+            let mut session = transfer().start().unwrap();
+            session.drive().unwrap();
+            let io = Transfer::to_writer(source, Vec::new()).rate_limit(&rate_limiter);
+            let reports = [
+                session.finish().unwrap(),
+                transfer().run().unwrap(),
+                transfer().also_to(null()).run().unwrap(),
+                io.run().unwrap(),
+            ];
+            for report in reports {
+                assert_eq!((report.bytes(), report.ended()), (0, Ended::Eof), "{name}");
+            }
+            assert!(start.elapsed() < Duration::from_secs(2), "{name}");
+        }
+    }
+}
+
+#[test]
+fn an_idle_relay_ends_in_its_idle_time_whatever_the_rate() {
+    let rate_limiter = limiter_in_debt();
+    for nonblocking in [false, true] {
+        let [one, other] = [unix(SocketType::STREAM), unix(SocketType::STREAM)];
+        for end in [&one.0, &other.0] {
+            rustix::io::ioctl_fionbio(end, nonblocking).unwrap();
+        }
+        let start = Instant::now();
+        let relay = Relay::new(&one.0, &other.0).idle_timeout(Duration::from_millis(200));
+        relay.rate_limit(&rate_limiter).run().unwrap();
+        assert!(start.elapsed() < Duration::from_secs(1), "{nonblocking}");
+    }
+}
+
+#[test]
+fn prefixes_of_sources_that_have_ended_keep_the_rate() {
+    let rate_limiter = RateLimiter::new(100_000);
+    let start = Instant::now();
+    for _ in 0..5 {
+        let (source, writer) = pipe();
+        drop(writer);
+        let transfer = Transfer::new(source, null()).prefix(vec![7; 10_000]);
+        transfer.rate_limit(&rate_limiter).run().unwrap();
+    }
+    assert!(start.elapsed() >= Duration::from_millis(380));
 }

@@ -14,7 +14,9 @@ use crate::files::{assert_same, cursor, file, pattern};
 use crate::own_process::is_own_process;
 use crate::random::Random;
 use crate::refused::needs;
+use crate::resources::n_pipe_ends;
 
+mod idle;
 mod many;
 
 fn tcp_streams() -> (TcpStream, TcpStream) {
@@ -140,6 +142,9 @@ fn silence_in_both_directions_ends_a_relay_and_bytes_in_one_keep_it() {
         (report.a_to_b().bytes(), report.ended()),
         (5, Ended::TimedOut)
     );
+    for direction in [report.a_to_b(), report.b_to_a()] {
+        assert_eq!(direction.ended(), Ended::TimedOut);
+    }
     assert!(start.elapsed() >= idle / 3 * 5 + idle);
     drop(server);
 }
@@ -239,14 +244,6 @@ fn segments_of_a_fast_writer_reach_a_slow_reader() {
     assert_eq!(report.a_to_b().bytes(), bytes.len() as u64);
 }
 
-/// Returns the number of pipes that this process holds.
-fn n_pipes() -> usize {
-    let fds = std::fs::read_dir("/proc/self/fd").unwrap();
-    fds.filter_map(|fd| std::fs::read_link(fd.unwrap().path()).ok())
-        .filter(|target| target.to_string_lossy().starts_with("pipe:"))
-        .count()
-}
-
 /// Counts pipes of the whole process, so that it runs in a process of its own.
 #[test]
 fn a_relay_holds_a_pipe_only_while_bytes_come_in_bulk() {
@@ -259,7 +256,7 @@ fn a_relay_holds_a_pipe_only_while_bytes_come_in_bulk() {
     ) {
         return;
     }
-    let before = n_pipes();
+    let before = n_pipe_ends();
     let (mut client, front) = tcp_streams();
     let (back, mut server) = tcp_streams();
     let mut session = Relay::new(front, back).start().unwrap();
@@ -277,17 +274,51 @@ fn a_relay_holds_a_pipe_only_while_bytes_come_in_bulk() {
         step(1000);
         server.read_exact(&mut room[..1000]).unwrap();
     }
-    assert_eq!(n_pipes(), before, "short messages");
+    assert_eq!(n_pipe_ends(), before, "short messages");
     for _ in 0..10 {
         client.write_all(&vec![1; 200_000]).unwrap();
         step(200_000);
         server.read_exact(&mut room).unwrap();
     }
-    assert_eq!(n_pipes(), before + 2, "both ends of one pipe");
+    assert_eq!(n_pipe_ends(), before + 2, "both ends of one pipe");
     let _ = session.step(100).unwrap();
     thread::sleep(Duration::from_millis(1100));
     let _ = session.step(100).unwrap();
-    assert_eq!(n_pipes(), before, "after a second of silence");
+    assert_eq!(n_pipe_ends(), before, "after a second of silence");
+}
+
+/// Bulk arrives in pieces of which some are short, and reading and writing what follows such a piece
+/// takes three times the processor time of a splice.
+#[test]
+fn a_short_piece_between_long_ones_goes_on_through_the_pipe() {
+    if !needs(&[Strategy::SplicePipe]) {
+        return;
+    }
+    let (mut client, front) = tcp_streams();
+    let (back, mut server) = tcp_streams();
+    let mut session = Relay::new(front, back).start().unwrap();
+    let mut room = vec![0; 220_000];
+    for _ in 0..20 {
+        for n in [220_000, 424] {
+            client.write_all(&room[..n]).unwrap();
+            let mut moved = 0;
+            while moved < n {
+                if let RelayProgressed::Moved { a_to_b, .. } = session.step(u64::MAX).unwrap() {
+                    moved += a_to_b as usize;
+                }
+            }
+            server.read_exact(&mut room[..n]).unwrap();
+        }
+    }
+    let report = session.finish().unwrap();
+    let attempts = report.a_to_b().attempts().iter();
+    let spliced = attempts.filter(|attempt| attempt.strategy() == Strategy::SplicePipe);
+    let spliced: u64 = spliced.map(zcopy::Attempt::bytes).sum();
+    let before_the_pipe = 220_424;
+    assert!(
+        spliced >= report.a_to_b().bytes() - before_the_pipe,
+        "{report:#}"
+    );
 }
 
 #[test]
@@ -397,4 +428,62 @@ fn a_peer_that_has_closed_after_its_last_byte_is_no_failure() {
     assert_eq!(question, "hello");
     drop(server);
     assert_eq!(session.drive().unwrap(), Ended::Eof);
+}
+
+/// The server answers after the relay has been told to end.
+#[test]
+fn a_relay_whose_client_end_is_shut_down_for_reading_delivers_the_answer_and_ends() {
+    let (mut client, front) = tcp_streams();
+    let (back, mut server) = tcp_streams();
+    let shut_down = front.try_clone().unwrap();
+    let relay = thread::spawn(move || Relay::new(front, back).run().unwrap());
+    client.write_all(b"question").unwrap();
+    server.read_exact(&mut [0; 8]).unwrap();
+    shut_down.shutdown(Shutdown::Read).unwrap();
+    // The server sees the end of the questions, and still has an answer.
+    assert_eq!(server.read(&mut [0]).unwrap(), 0);
+    let answer = pattern(3 << 20);
+    let expected = answer.clone();
+    let answering = thread::spawn(move || server.write_all(&answer).unwrap());
+    let mut found = Vec::new();
+    client.read_to_end(&mut found).unwrap();
+    answering.join().unwrap();
+    assert!(found == expected);
+    let report = relay.join().unwrap();
+    assert_eq!(report.ended(), Ended::Eof);
+    assert_eq!(report.b_to_a().bytes(), 3 << 20);
+}
+
+/// The server sends nothing before it has the whole prefix, and the prefixes are longer than what
+/// its socket takes at once.
+#[test]
+fn a_prefix_goes_before_the_bytes_of_its_end_in_both_directions() {
+    let prefix = pattern(3 << 20);
+    let (mut client, front) = tcp_streams();
+    let (back, mut server) = tcp_streams();
+    for end in [&front, &back] {
+        end.set_nonblocking(true).unwrap();
+    }
+    let relay = Relay::new(front, back)
+        .prefix_from_a(prefix.clone())
+        .prefix_from_b(prefix.clone());
+    let relay = thread::spawn(move || relay.run().unwrap());
+    let ends = [&mut client, &mut server].map(|end| end.try_clone().unwrap());
+    let reading = ends.map(|mut end| {
+        thread::spawn(move || {
+            let mut found = vec![0; 3 << 20];
+            end.read_exact(&mut found).unwrap();
+            end.write_all(b"own").unwrap();
+            end.shutdown(Shutdown::Write).unwrap();
+            end.read_to_end(&mut found).unwrap();
+            found
+        })
+    });
+    for found in reading.map(|thread| thread.join().unwrap()) {
+        assert!(found[..3 << 20] == prefix);
+        assert_eq!(&found[3 << 20..], b"own");
+    }
+    let report = relay.join().unwrap();
+    let counts = [report.a_to_b().bytes(), report.b_to_a().bytes()];
+    assert_eq!(counts, [(3 << 20) + 3; 2]);
 }

@@ -127,6 +127,30 @@ fn a_session_waits_for_the_step_of_a_dropped_future() {
 }
 
 #[test]
+fn dropped_futures_occupy_one_thread_of_the_pool() {
+    let sent = bytes(LEN);
+    let (gate, inspector) = gate();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(2)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let transfer = Transfer::new(file(&sent), file(b"")).inspect(inspector);
+        let mut session = transfer.start().unwrap();
+        drop_in_a_step(session.drive_async(), &gate).await;
+        for _ in 0..10 {
+            assert!(polled_at_most(1, session.drive_async()).await.is_none());
+        }
+        // The other thread is free.
+        tokio::task::spawn_blocking(|| {}).await.unwrap();
+        drop(gate.open);
+        assert_eq!(session.drive_async().await.unwrap(), Ended::Eof);
+        assert_eq!(session.finish_async().await.unwrap().bytes(), LEN as u64);
+    });
+}
+
+#[test]
 fn a_visit_that_begins_after_its_future_was_dropped_takes_no_step() {
     let sent = bytes(LEN);
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -15,6 +15,10 @@ mod relay;
 mod relay_tokio;
 mod urgent_bytes;
 
+#[path = "../it/own_process.rs"]
+mod own_process;
+#[path = "../it/resources.rs"]
+mod resources;
 #[expect(dead_code, reason = "no test of these needs root")]
 #[path = "../it/skip.rs"]
 mod skip;

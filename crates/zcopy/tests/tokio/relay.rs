@@ -8,6 +8,8 @@ use std::time::Duration;
 use zcopy::tokio::AsyncEnd;
 use zcopy::{Ended, Relay, RelayReport, RelaySession, Result, Stop};
 
+use crate::own_process::is_own_process;
+use crate::resources::{n_pipe_ends, resident_bytes};
 use crate::support::{
     block_on, bytes, drain, feed, polled_at_most, tcp_pair, threads_named, tokio_tcp,
 };
@@ -124,12 +126,34 @@ fn an_idle_relay_times_out_and_a_stop_ends_one_at_once() {
     });
 }
 
+/// Moves bytes from one end to the other, in pieces that sockets hold.
+fn pass(mut from: &TcpStream, mut to: &TcpStream, bytes: &[u8]) {
+    let mut found = vec![0; bytes.len()];
+    from.write_all(bytes).unwrap();
+    to.read_exact(&mut found).unwrap();
+    assert!(found == bytes);
+}
+
+/// Measures the whole process, so that it runs in a process of its own.
 #[test]
-fn one_thread_answers_the_busy_of_200_relays_while_190_are_idle() {
+fn one_thread_answers_the_busy_of_200_relays_and_the_idle_hold_nothing() {
     const THREAD_NAME: &str = "zcopy-many";
     const N_RELAYS: usize = 200;
     const N_BUSY: usize = 10;
+    const N_WITH_BULK: usize = 100;
     const N_ROUNDS: usize = 50;
+    const PIECE: usize = 32 << 10;
+    const N_PIECES: usize = 32;
+    /// Its state, and a part of the code that is used for the first time. A buffer has 32 KiB.
+    const MOST_FOR_AN_IDLE_RELAY: usize = 24 << 10;
+    /// A buffer for each relay with bulk would be 6 MiB.
+    const MOST_FOR_BUSY_RELAYS: usize = 2 << 20;
+    if !is_own_process(
+        "relay::one_thread_answers_the_busy_of_200_relays_and_the_idle_hold_nothing",
+        |_| {},
+    ) {
+        return;
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .thread_name(THREAD_NAME)
@@ -142,22 +166,38 @@ fn one_thread_answers_the_busy_of_200_relays_while_190_are_idle() {
         peers.push((client, server));
         relays.push(Relay::new(front, back).stop_with(&stop));
     }
+    let (n_without, without) = (n_pipe_ends(), resident_bytes());
     // Tasks that follow each other need no time-out: each answer is waited for.
     let asking = std::thread::spawn({
         let stop = stop.clone();
         move || {
+            // The last task answers when all have begun.
+            let (client, server) = peers.last().unwrap();
+            pass(client, server, b"question");
+            let idle = resident_bytes();
+            assert!(idle.saturating_sub(without) < N_RELAYS * MOST_FOR_AN_IDLE_RELAY);
             for round in 0..N_ROUNDS {
-                for (client, server) in peers.iter_mut().step_by(N_RELAYS / N_BUSY) {
-                    let (question, mut found) = (bytes(round * 100 + 1), Vec::new());
-                    client.write_all(&question).unwrap();
-                    found.resize(question.len(), 0);
-                    server.read_exact(&mut found).unwrap();
-                    assert!(found == question);
-                    server.write_all(&found).unwrap();
-                    client.read_exact(&mut found).unwrap();
-                    assert!(found == question);
+                for (client, server) in peers.iter().step_by(N_RELAYS / N_BUSY) {
+                    let question = bytes(round * 100 + 1);
+                    pass(client, server, &question);
+                    pass(server, client, &question);
                 }
             }
+            assert_eq!(n_pipe_ends(), n_without);
+            let piece = bytes(PIECE);
+            for _ in 0..N_PIECES {
+                for (client, server) in &peers[..N_WITH_BULK] {
+                    pass(client, server, &piece);
+                }
+            }
+            assert!(n_pipe_ends() > n_without, "no relay has taken a pipe");
+            let busy = resident_bytes().saturating_sub(idle);
+            assert!(busy < MOST_FOR_BUSY_RELAYS, "{busy} bytes");
+            while n_pipe_ends() > n_without {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            let rested = resident_bytes().saturating_sub(idle);
+            assert!(rested < MOST_FOR_BUSY_RELAYS, "{rested} bytes");
             let n_threads = threads_named(THREAD_NAME);
             stop.stop();
             n_threads
@@ -181,14 +221,18 @@ fn one_thread_answers_the_busy_of_200_relays_while_190_are_idle() {
     );
     let n_bytes: usize = (0..N_ROUNDS).map(|round| round * 100 + 1).sum();
     for (index, report) in reports.iter().enumerate() {
-        let expected = if index % (N_RELAYS / N_BUSY) == 0 {
-            n_bytes as u64
+        let is_busy = index % (N_RELAYS / N_BUSY) == 0;
+        let asked = if is_busy { n_bytes } else { 0 };
+        let bulk = if index < N_WITH_BULK {
+            PIECE * N_PIECES
         } else {
             0
         };
+        let first = if index == N_RELAYS - 1 { 8 } else { 0 };
         assert_eq!(report.ended(), Ended::Stopped);
         let counts = (report.a_to_b().bytes(), report.b_to_a().bytes());
-        assert_eq!(counts, (expected, expected), "relay {index}");
+        let expected = ((asked + bulk + first) as u64, asked as u64);
+        assert_eq!(counts, expected, "relay {index}");
     }
 }
 

@@ -265,6 +265,7 @@ impl<'a> SinkState<'a> {
     /// has accepted.
     pub(crate) fn report(&self, index: usize, all_have: u64) -> SinkReport {
         SinkReport {
+            is_detached: self.is_detached,
             index,
             bytes: self.delivered,
             ahead: self.delivered.saturating_sub(all_have),

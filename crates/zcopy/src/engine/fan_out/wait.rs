@@ -170,32 +170,58 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             }
         }
         for index in 0..self.sinks.len() {
-            let sink = &self.sinks[index];
-            if is_watched(sink) && sink.has_completions {
-                let fd = sink.state.sink.fd;
-                let mut asked = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
-                // An error here means that the sink is checked again later.
-                let _ = self.context.kernel.poll(&mut asked, Some(Duration::ZERO));
-                self.check_reader(index, asked[0].revents())?;
+            if self.sinks[index].has_completions {
+                self.poll_reader(index)?;
             }
         }
         Ok(())
     }
 
+    /// Ends the sinks whose readers have closed by now. For a fan-out that waits for its rate, and
+    /// so for none of its ends.
+    pub(super) fn poll_readers(&mut self) -> Result<(), RunError> {
+        (0..self.sinks.len()).try_for_each(|index| self.poll_reader(index))
+    }
+
+    /// Ends a sink if it is watched and its reader has closed by now.
+    fn poll_reader(&mut self, index: usize) -> Result<(), RunError> {
+        let sink = &self.sinks[index];
+        if !is_watched(sink) {
+            return Ok(());
+        }
+        let mut fds = [PollFd::from_borrowed_fd(
+            sink.state.sink.fd,
+            PollFlags::empty(),
+        )];
+        // An error here means that the sink is checked again later.
+        let _ = self.context.kernel.poll(&mut fds, Some(Duration::ZERO));
+        self.check_reader(index, fds[0].revents())
+    }
+
     /// Ends a sink if its reader has closed.
     ///
     /// `POLLERR` alone does not prove that for a socket: completions of `MSG_ZEROCOPY` may wait in
-    /// the error queue, which the caller reads. `SO_ERROR` tells them apart.
+    /// the error queue, which the caller reads. `SO_ERROR` tells them apart. It also names the reason
+    /// if the connection was reset.
     fn check_reader(&mut self, index: usize, found: PollFlags) -> Result<(), RunError> {
         let sink_state = &mut self.sinks[index];
         let sink = &sink_state.state.sink;
         let may_be_completions = sink.info.kind == Kind::Stream
             && found.contains(PollFlags::ERR)
             && !found.contains(PollFlags::HUP);
-        sink_state.has_completions =
-            may_be_completions && self.context.kernel.socket_error(sink.fd) == Ok(None);
-        if found.intersects(PollFlags::ERR | PollFlags::HUP) && !sink_state.has_completions {
-            self.sink_failed(index, CallError::new("poll", Side::Sink, Errno::PIPE))?;
+        if !found.intersects(PollFlags::ERR | PollFlags::HUP) {
+            sink_state.has_completions = false;
+            return Ok(());
+        }
+        let reset = match sink.info.kind {
+            Kind::Stream => self.context.kernel.socket_error(sink.fd).ok().flatten(),
+            _ => None,
+        };
+        sink_state.has_completions = may_be_completions && reset.is_none();
+        if !sink_state.has_completions {
+            // The error that a write would have returned. Reading it has cleared it.
+            let errno = reset.unwrap_or(Errno::PIPE);
+            self.sink_failed(index, CallError::new("poll", Side::Sink, errno))?;
         }
         Ok(())
     }

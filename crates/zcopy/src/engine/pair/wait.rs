@@ -1,7 +1,5 @@
 //! What the pair engine waits for: endpoints, the rate limit, and the rate of records.
 
-use std::time::Duration;
-
 use super::{PairEngine, Phase};
 use crate::call_error::{CallError, Cause};
 use crate::engine::Flow;
@@ -17,18 +15,34 @@ impl<K: Kernel> PairEngine<'_, K> {
     ///
     /// # Errors
     ///
-    /// How long to wait, if none may be moved yet.
-    pub(super) fn allowance(&mut self, until_limit: u64) -> Result<u64, Duration> {
+    /// What to wait for, if none may be moved yet.
+    pub(super) fn allowance(&mut self, until_limit: u64) -> Result<u64, Wait> {
         let kernel = &self.context.kernel;
         if self.state.needs_input() {
             let in_flight = self.state.in_flight();
             let wanted = until_limit.min(self.context.max_step);
-            return self.context.pacer.take(kernel, wanted, in_flight);
+            return match self.context.pacer.take(kernel, wanted, in_flight) {
+                Ok(max) => Ok(max),
+                Err(time) => {
+                    let may_lack_writer = self.may_lack_writer();
+                    let (context, source) = (&mut self.context, &mut self.state.source);
+                    let wait = context.wait_for_rate(source, may_lack_writer, time);
+                    wait.map_or(Ok(1), Err)
+                }
+            };
         }
         let waiting = self.state.buffer.pending();
         let waiting = &waiting[..until_limit.min(waiting.len() as u64) as usize];
         let pause = self.state.records.pause(kernel, waiting);
-        pause.map_or(Ok(until_limit), Err)
+        pause.map_or(Ok(until_limit), |time| Err(Wait::Time(time)))
+    }
+
+    /// Returns whether the source may be a FIFO that no process has opened for writing. It polls as
+    /// if a writer were to come. In non-blocking mode a read returns at once with the end, and never
+    /// sleeps.
+    fn may_lack_writer(&self) -> bool {
+        let source = &self.state.source.info;
+        source.kind == Kind::Pipe && source.nonblocking && !self.source_has_answered
     }
 
     /// If calls may not sleep, returns a wait for the endpoints that the coming step needs.
@@ -49,12 +63,10 @@ impl<K: Kernel> PairEngine<'_, K> {
         // `SPLICE_F_NONBLOCK` covers pipes, and with a private pipe `EAGAIN` says which side it is.
         let can_be_nonblocking =
             |info: &FdInfo| strategy.facts().has_private_pipe && info.kind == Kind::Pipe;
-        // A FIFO that no process has opened for writing polls as if a writer were to come. In
-        // non-blocking mode a read returns at once with the end, and never sleeps.
-        let may_lack_writer =
-            source.kind == Kind::Pipe && source.nonblocking && !self.source_has_answered;
-        let needs_source =
-            needs_input && source.can_starve() && !can_be_nonblocking(source) && !may_lack_writer;
+        let needs_source = needs_input
+            && source.can_starve()
+            && !can_be_nonblocking(source)
+            && !self.may_lack_writer();
         let needs_source = needs_source && needs_poll(source);
         let needs_sink = sink.can_block()
             && needs_poll(sink)

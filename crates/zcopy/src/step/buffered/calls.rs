@@ -73,11 +73,17 @@ pub(crate) fn write_once<K: Kernel>(
     blocking: Blocking,
 ) -> Result<Step, CallError> {
     let bytes = &bytes[..sink.clamp(bytes.len() as u64).max(1) as usize];
-    let written = if sink.info.direct {
-        write_blocks(kernel, sink, reopened, bytes)
-    } else {
-        write(kernel, sink, bytes, blocking)
+    let mut once = |sink: &mut Endpoint<'_>| {
+        if sink.info.direct {
+            write_blocks(kernel, sink, reopened, bytes)
+        } else {
+            write(kernel, sink, bytes, blocking)
+        }
     };
+    let mut written = once(sink);
+    if written == Err(Errno::SPIPE) && sink.give_up_offsets(kernel) {
+        written = once(sink);
+    }
     match written {
         Ok(0) => Err(CallError::new("write", Side::Sink, Cause::ReturnedZero)),
         Ok(n) => {

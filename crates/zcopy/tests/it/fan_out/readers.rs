@@ -1,15 +1,18 @@
 //! Readers that close while no byte moves, and observers that stop an idle transfer.
 
+use std::fs::File;
 use std::ops::ControlFlow;
+use std::os::fd::AsFd as _;
+use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::SocketType;
-use zcopy::{Ended, OnSinkError, Side, Transfer};
+use zcopy::{Ended, FanOut, OnSinkError, RateLimiter, Side, Transfer};
 
 use super::{Kind, TestSink, to_all};
 use crate::endpoints::{null, pipe, unix};
-use crate::files::{read_to_end, write_all};
+use crate::files::{file, read_to_end, write_all};
 use crate::own_process::{self, is_own_process};
 use crate::skip::has_program;
 
@@ -62,6 +65,41 @@ fn a_watched_reader_that_closes_stops_an_idle_transfer() {
         .map(|sink| sink.error().is_some())
         .collect();
     assert_eq!(failed, [false, true]);
+}
+
+/// A file is never waited for, so that the rate is the only wait.
+#[test]
+fn a_watched_reader_that_closes_ends_a_wait_for_the_rate_of_any_source() {
+    let zeros = File::open("/dev/zero").unwrap();
+    let file = file(b"bytes");
+    let (piped, writer) = pipe();
+    write_all(&writer, b"bytes");
+    for source in [zeros.as_fd(), file.as_fd(), piped.as_fd()] {
+        for policy in [OnSinkError::Stop, OnSinkError::Detach] {
+            let (reader, sink) = pipe();
+            let rate_limiter = RateLimiter::per(1, Duration::from_secs(600));
+            let ended = thread::scope(|scope| {
+                let fan_out = FanOut::new(source, &sink)
+                    .watch_readers(true)
+                    .on_sink_error(policy)
+                    .rate_limit(&rate_limiter);
+                let running = scope.spawn(|| fan_out.run());
+                thread::sleep(Duration::from_millis(10));
+                drop(reader);
+                running.join().unwrap()
+            });
+            match (policy, ended) {
+                (OnSinkError::Detach, Ok(report)) => {
+                    assert_eq!((report.bytes(), report.ended()), (0, Ended::NoSink));
+                }
+                (_, ended) => {
+                    let error = ended.unwrap_err();
+                    assert_eq!(error.call(), Some("poll"));
+                    assert!(error.report().elapsed() < Duration::from_secs(60));
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -171,11 +209,9 @@ fn an_observer_ends_the_wait_for_a_full_sink() {
     for kind in [Kind::Null, Kind::AppendedNull] {
         for full in [pipe(), unix(SocketType::STREAM)] {
             let (reader, full) = full;
-            let zeros = std::fs::File::open("/dev/zero").unwrap();
+            let zeros = File::open("/dev/zero").unwrap();
             let (source, writer) = pipe();
-            let feeder = std::thread::spawn(move || {
-                std::io::copy(&mut &zeros, &mut std::fs::File::from(writer))
-            });
+            let feeder = thread::spawn(move || std::io::copy(&mut &zeros, &mut File::from(writer)));
             let test_sink = TestSink::new(kind).unwrap();
             let report = to_all(&source, &[&full, test_sink.fd()])
                 .tick(Duration::from_millis(1))

@@ -190,6 +190,7 @@ fn zeros_of_a_hole_that_could_not_be_made_are_not_counted() {
 #[test]
 fn a_rate_limit_of_records_lets_them_go_one_after_the_other_and_what_is_no_record_at_once() {
     let kernel = SimKernel::default();
+    kernel.state.borrow_mut().may_sleep = false;
     let source = stream(&kernel, b"a\nb\nc\nd", &[]);
     let sink = kernel.sink(Object::file(&[]), OFlags::empty());
     let mut options = Options {

@@ -1,6 +1,7 @@
 //! Transfers that their observers stop: the reserved range, and the moments at which an observer is
 //! called.
 
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -93,11 +94,13 @@ fn an_observer_is_asked_when_a_signal_interrupts_a_wait() {
     let silent = || {
         Object::written_by_peer(false, &patterned(10), &[]).with_delay(Duration::from_secs(1000))
     };
-    for rate in [None, std::num::NonZeroU64::new(1)] {
+    // At a rate, the first poll is a look at the source, without a wait.
+    let looks = [Injection::Normal, Injection::Interrupted];
+    for (rate, injections) in [(None, &looks[1..]), (NonZeroU64::new(1), &looks)] {
         let kernel = SimKernel::default();
         let source = kernel.source(silent(), OFlags::NONBLOCK);
         let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
-        kernel.inject(Call::Poll, &[Injection::Interrupted]);
+        kernel.inject(Call::Poll, injections);
         let options = Options {
             observed: true,
             rate_limit: rate,
