@@ -466,7 +466,10 @@ fn a_loop_that_is_held_up_starves_none_of_its_transfers() {
             let moved = || clients.iter().map(|client| client.moved);
             let (least, most) = (moved().min().unwrap(), moved().max().unwrap());
             let total: u64 = moved().sum();
-            println!("{n}, {millis} ms: {least} to {most}, total {:.3}", total as f64 / (60 * RATE) as f64);
+            println!(
+                "{n}, {millis} ms: {least} to {most}, total {:.3}",
+                total as f64 / (60 * RATE) as f64
+            );
         }
     }
 }

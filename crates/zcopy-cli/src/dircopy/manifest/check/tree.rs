@@ -71,17 +71,20 @@ struct ArchiveDigests {
 /// The files to verify, one after another.
 enum Jobs<'a> {
     Lines(&'a mut Lines<File>),
-    Records(&'a mut Records),
+    Archive {
+        records: &'a mut Records,
+        unlisted: &'a mut Unlisted,
+    },
     Recheck(&'a mut Recheck),
 }
 
 impl Jobs<'_> {
     fn next(&mut self, root: BorrowedFd<'_>, shared: Shared<'_>) -> io::Result<Option<Job>> {
         let is_over = shared.interrupt.is_requested();
-        let records = match self {
-            Self::Lines(_) | Self::Records(_) if is_over => return Ok(None),
+        let (records, unlisted) = match self {
+            Self::Lines(_) | Self::Archive { .. } if is_over => return Ok(None),
             Self::Lines(lines) => return Ok(lines.next()?.map(Job::Line)),
-            Self::Records(records) => records,
+            Self::Archive { records, unlisted } => (records, unlisted),
             Self::Recheck(recheck) => return Ok(recheck.next(root, shared)),
         };
         while let Some(record) = records.next()? {
@@ -91,7 +94,10 @@ impl Jobs<'_> {
                 }
                 Ok(_) => {}
                 // Only the contents of the file tell which digest it should have.
-                Err(error) => return Ok(Some(Job::Unreadable(record.path, error))),
+                Err(error) => {
+                    unlisted.leave_out(&record.path);
+                    return Ok(Some(Job::Unreadable(record.path, error)));
+                }
             }
         }
         Ok(None)
@@ -236,9 +242,12 @@ impl<'a> Tree<'a> {
             Digests::List { path, lines } => (path.as_path(), Jobs::Lines(lines), None),
             Digests::Archive(digests) => {
                 let ArchiveDigests {
-                    archive, records, ..
+                    archive,
+                    records,
+                    unlisted,
                 } = &mut **digests;
-                (self.path, Jobs::Records(records), Some(&*archive))
+                let jobs = Jobs::Archive { records, unlisted };
+                (self.path, jobs, Some(&*archive))
             }
             Digests::Recheck(recheck) => (self.path, Jobs::Recheck(recheck), None),
         };

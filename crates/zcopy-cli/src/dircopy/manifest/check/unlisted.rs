@@ -1,5 +1,6 @@
 //! Files of a tree that no manifest lists.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -50,13 +51,15 @@ pub(crate) struct UnlistedFile {
 /// apart.
 ///
 /// The paths of all files are sorted on disk, so that a million files take no memory. Each file
-/// without a record takes 8 bytes.
+/// without a record takes 8 bytes, and so does each that is left out.
 #[derive(Debug)]
 pub(crate) struct Unlisted {
     found: Records,
     records: Records,
     /// The hashes of the paths of files that are recorded by another spelling, sorted.
     respelled: Vec<u64>,
+    /// The hashes of the paths that were left out.
+    left_out: HashSet<u64>,
 }
 
 /// A map of the file was found. If the file is found too, both entries merge into one record, in
@@ -133,7 +136,13 @@ impl Unlisted {
             found: merge(pieces, &spool)?,
             records: archive.records()?,
             respelled: respelled(root, archive, &unrecorded)?,
+            left_out: HashSet::new(),
         })
+    }
+
+    /// Leaves out a file that has been reported.
+    pub(crate) fn leave_out(&mut self, path: &[u8]) {
+        self.left_out.insert(key::hash_of(path));
     }
 
     /// The next file. A record without a digest does not count: a killed run was about to add the
@@ -148,17 +157,19 @@ impl Unlisted {
         null: &File,
     ) -> io::Result<Option<UnlistedFile>> {
         while let Some(found) = self.found.next()? {
-            let has_record = match self.records.find(&found.path)? {
+            let record = self.records.find(&found.path)?;
+            let hash = key::hash_of(&found.path);
+            if self.left_out.contains(&hash) {
+                continue;
+            }
+            let has_record = match record {
                 None => false,
                 // The list reports a file that cannot be read.
                 Some(record) => record
                     .resolve(root, null)
                     .map_or(true, |file| file.is_some()),
             };
-            let is_respelled = || {
-                let hash = key::hash_of(&found.path);
-                self.respelled.binary_search(&hash).is_ok()
-            };
+            let is_respelled = || self.respelled.binary_search(&hash).is_ok();
             if !has_record && !is_respelled() {
                 return Ok(Some(UnlistedFile {
                     path: found.path,
@@ -236,4 +247,30 @@ fn merge(pieces: Vec<Piece>, spool: &Arc<File>) -> io::Result<Records> {
     let pieces = pieces.into_iter();
     let pieces = pieces.map(|piece| Sorted::Piece(PieceReader::new(spool, piece)));
     Records::merge(pieces.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+    use crate::dircopy::manifest::read::archive::Verify;
+    use crate::dircopy::test_support::{open, scratch};
+
+    #[test]
+    fn a_file_that_was_left_out_is_not_found() {
+        let scratch = scratch();
+        for name in ["a", "b", "c"] {
+            fs::write(scratch.path().join(name), "").unwrap();
+        }
+        let root = open(scratch.path());
+        let archive = Archive::open(root.as_fd(), Verify::All, false).unwrap();
+        let null = File::options().write(true).open("/dev/null").unwrap();
+        let mut unlisted = Unlisted::find(root.as_fd(), &archive, Find::All, 8).unwrap();
+        unlisted.leave_out(b"b");
+        let next = || unlisted.next(root.as_fd(), &null).unwrap();
+        let found: Vec<_> = std::iter::from_fn(next).map(|file| file.path).collect();
+        assert_eq!(found, [b"a", b"c"]);
+    }
 }
