@@ -49,16 +49,17 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 /// example) delays the others by at most a tenth of a second. Each direction of a
 /// [`Relay`](crate::Relay) counts as a transfer.
 ///
-/// Sessions that one loop steps in a fixed order get equal parts only if the loop comes round in less
-/// than about 50 ms. If it takes longer, the first ones take what the last ones would have had, up to
-/// all of it: begin each pass at another session, or choose threads or tokio.
+/// Sessions that one loop steps in a fixed order get equal parts, too, even if the loop is held up
+/// for a second. Only if it takes longer than about 50 ms and an equal part of a burst is less than
+/// 1024 bytes, the first sessions get more than the last ones, which may get nothing: begin each
+/// pass at another session then.
 ///
 /// One step moves at most an equal part of a burst, and more if the others leave some. It never has
 /// to be shorter than 1024 bytes or a fiftieth of a second's worth, whichever is less.
 ///
 /// Each of many transfers that wait asks about 10 to 40 times a second. (A few at a high rate ask for
-/// each 256 KiB.) For thousands of transfers at one
-/// rate, choose sessions in one loop or tokio instead of threads.
+/// each 256 KiB.) For thousands of transfers at one rate, choose sessions in one loop or tokio
+/// instead of threads.
 ///
 /// # Examples
 ///

@@ -61,6 +61,10 @@ pub(crate) struct Held {
     /// The units that the sink has accepted since the transfer last took tokens.
     accepted: u64,
     last_use: LastUse,
+    /// When the transfer was to come back after it was last refused.
+    expected: Duration,
+    /// The parts of a unit that the bucket has earned since then.
+    earned_late: i128,
 }
 
 impl Held {
@@ -127,6 +131,7 @@ impl TokenBucket {
         self.fill(now);
         self.users.note_use(&mut held.last_use, now);
         self.fair_clock.open(&mut held.service);
+        held.expected = now;
     }
 
     /// Takes up to `wanted` units at the time `now` for one of `n_accounts` transfers. Returns how
@@ -150,6 +155,23 @@ impl TokenBucket {
         let n_users = self.users.note_use(&mut held.last_use, now);
         // Those that have ended count in the second before, but have no account any more.
         self.n_users = n_users.min(n_accounts).max(1);
+        held.earned_late = self.rate.earned_in(now.saturating_sub(held.expected));
+        let taken = self.take_at_last_time(held, wanted, in_flight);
+        // A rate above a unit per nanosecond earns what is missing in no time.
+        let taken = taken.map_err(|wait| wait.max(Duration::from_nanos(1)));
+        if let Err(wait) = taken {
+            held.expected = now.saturating_add(wait);
+        }
+        taken
+    }
+
+    /// Does what [`take`](Self::take) does at the time for which the bucket was filled last.
+    fn take_at_last_time(
+        &mut self,
+        held: &mut Held,
+        wanted: u64,
+        in_flight: u64,
+    ) -> Result<u64, Duration> {
         let in_flight = in_flight.min(held.tokens);
         let share = self.share(held);
         let quantum = self.quantum().min(share).min(wanted);
@@ -296,9 +318,9 @@ impl TokenBucket {
             self.forgiven = 0;
         }
         self.limit_tokens();
-        // What a full bucket discards, nobody could have moved.
-        let kept = self.tokens.saturating_sub(before).max(0);
+        let kept = self.tokens.saturating_sub(before).clamp(0, earned);
         self.fair_clock.advance(kept, self.n_users);
+        self.fair_clock.skip(earned - kept, self.n_users);
     }
 
     fn limit_tokens(&mut self) {

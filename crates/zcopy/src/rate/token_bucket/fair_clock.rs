@@ -15,6 +15,8 @@ pub(super) struct FairClock {
     /// debt for a message has stopped all of them.
     extra_lag: i128,
     extra_lag_until: i128,
+    /// The least `finish` of the transfers that have asked since tokens were last discarded.
+    least_finish: Option<i128>,
 }
 
 /// The account of one transfer with the clock.
@@ -44,6 +46,18 @@ impl FairClock {
     /// that.
     pub(super) fn advance_by(&mut self, lead: i128) {
         self.now = self.now.saturating_add(lead.max(0));
+    }
+
+    /// Advances the clock by what a full bucket discards, as long as every transfer that asks is
+    /// ahead of its part.
+    pub(super) fn skip(&mut self, discarded: i128, n_users: u64) {
+        if discarded > 0
+            && let Some(least_finish) = self.least_finish.take()
+        {
+            let part = discarded / i128::from(n_users);
+            let end = self.now.saturating_add(part).min(least_finish);
+            self.now = self.now.max(end);
+        }
     }
 
     /// Begins the account of a new transfer.
@@ -80,7 +94,9 @@ impl FairClock {
         let most_behind = max_lag(quantum).saturating_add(extra);
         lead = lead.max(-most_behind);
         service.rate = Some(rate);
-        self.set_finish(service, self.now.saturating_add(lead));
+        let finish = self.now.saturating_add(lead);
+        self.set_finish(service, finish);
+        self.least_finish = Some(self.least_finish.map_or(finish, |least| least.min(finish)));
         lead
     }
 

@@ -32,7 +32,8 @@ impl TokenBucket {
         }
         let part = parts(share);
         let needed = self.surplus_needed(ahead, part);
-        if self.surplus() >= needed {
+        // Its loop may have been held up, and serve the others next. They take what was earned meanwhile.
+        if self.surplus().saturating_sub(held.earned_late) >= needed {
             self.fair_clock.advance_by(ahead - MAX_LEAD * part);
             return Ok(if self.line.has_waiting() || self.n_paused > 0 {
                 share
