@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use crate::call_error::{CallError, Cause};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Available, Endpoint};
 use crate::error::{Error, RunError};
 use crate::fd_info::Kind;
 use crate::options::Options;
@@ -261,29 +261,37 @@ impl<'a, K: Kernel> Context<'a, K> {
             .push(Awaited::ready(endpoint.fd, side, deadline));
     }
 
-    /// Returns what to wait for while the rate limit allows no bytes for `time`. `None` means that
-    /// the source seems to have ended: the call that finds the end moves nothing.
+    /// Returns how many bytes, up to `wanted`, the coming step may take from the source.
+    /// `in_flight` bytes have left it and have not been delivered.
     ///
-    /// A source that has no bytes is waited for, so that an idle transfer keeps no turn. A FIFO that
-    /// may lack a writer is not: `poll(2)` does not tell that there is none.
-    pub(crate) fn wait_for_rate(
+    /// If the rate limit allows none and the source seems to have ended, this is 1: the call that
+    /// finds the end moves nothing.
+    ///
+    /// # Errors
+    ///
+    /// Returns what to wait for. A source that has no bytes is waited for, so that an idle transfer
+    /// keeps no turn. A FIFO that may lack a writer is not, because `poll(2)` does not show that.
+    pub(crate) fn take_tokens(
         &mut self,
         source: &mut Endpoint<'a>,
-        may_lack_writer: bool,
-        time: Duration,
-    ) -> Option<Wait> {
-        if source.seems_ended(&self.kernel) && self.pacer.allow_probe() {
-            return None;
-        }
-        let can_await = source.info.can_starve() && !may_lack_writer;
-        if can_await
-            && self.blocking() == Blocking::Nonblocking
-            && !source.would_answer(&self.kernel)
-        {
-            self.await_ready(Side::Source, source);
+        wanted: u64,
+        in_flight: u64,
+    ) -> Result<u64, Wait> {
+        let time = match self.pacer.take(&self.kernel, wanted, in_flight) {
+            Ok(n) => return Ok(n),
+            Err(time) => time,
+        };
+        match source.available(&self.kernel) {
+            Available::End if self.pacer.allow_probe() => return Ok(1),
+            Available::Nothing
+                if self.blocking() == Blocking::Nonblocking && !source.may_lack_writer() =>
+            {
+                self.await_ready(Side::Source, source);
+            }
+            _ => {}
         }
         let must_wait = !self.awaited.is_empty();
-        Some(if must_wait {
+        Err(if must_wait {
             Wait::before_call()
         } else {
             Wait::Time(time)

@@ -23,6 +23,7 @@ pub(crate) struct Endpoint<'fd> {
     pub(crate) refuses_nowait: bool,
     /// Whether more bytes are certain to follow the next write, so that TCP may wait for them.
     pub(crate) more_follows: bool,
+    writer: Writer,
     positioning: Positioning,
     /// The offset of the next byte, if it is known: the caller's offset, or the cursor once fully
     /// classified or reserved.
@@ -42,6 +43,25 @@ pub(crate) struct Endpoint<'fd> {
     time_out: Option<Duration>,
     /// The result of [`Endpoint::is_never_ready`], `None` until it is first needed.
     is_never_ready: Option<bool>,
+}
+
+/// Whether a FIFO has had a process that has opened it for writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writer {
+    Unknown,
+    /// A call has found bytes, or has blocked.
+    Seen,
+}
+
+/// What a read from a source would find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Available {
+    /// Nothing yet: it would sleep, or fail with `EAGAIN`.
+    Nothing,
+    /// Bytes, or an error.
+    Bytes,
+    /// Only the end, or an error.
+    End,
 }
 
 /// How calls on an endpoint find the position of the next byte.
@@ -67,6 +87,7 @@ impl<'fd> Endpoint<'fd> {
             info,
             refuses_nowait: false,
             more_follows: false,
+            writer: Writer::Unknown,
             positioning: match offset {
                 Some(_) => Positioning::Offset,
                 None if info.is_seekable() => Positioning::Cursor,
@@ -167,32 +188,52 @@ impl<'fd> Endpoint<'fd> {
         found.map_or(true, |found| found.contains(PollFlags::IN))
     }
 
-    /// Whether a read would return at once: with bytes, with the end, or with an error.
-    pub(crate) fn would_answer<K: Kernel>(&self, kernel: &K) -> bool {
-        let found = self.poll(kernel, PollFlags::IN);
-        found.is_ok_and(|found| !found.is_empty())
-    }
-
     /// Whether it polls as hung up and not as readable: a pipe that is empty and whose writers have
     /// gone.
     pub(crate) fn has_hung_up<K: Kernel>(&self, kernel: &K) -> bool {
         let found = self.poll(kernel, PollFlags::IN);
-        found.is_ok_and(|found| found.contains(PollFlags::HUP) && !found.contains(PollFlags::IN))
+        found.is_ok_and(is_hang_up)
     }
 
-    /// Whether a read would find only the end, or an error, as far as the kernel says that without
-    /// a read. (A read with `MSG_PEEK` would take the error of a socket away.)
-    pub(crate) fn seems_ended<K: Kernel>(&self, kernel: &K) -> bool {
-        match self.info.kind {
-            Kind::Regular if self.info.size.is_some() => {
-                let size = kernel.file_size(self.fd);
-                let position = self.current_position(kernel);
-                matches!((size, position), (Ok(size), Ok(position)) if position >= size)
-            }
-            Kind::Pipe => self.has_hung_up(kernel),
-            Kind::Stream => self.would_answer(kernel) && kernel.n_waiting(self.fd) == Ok(0),
-            _ => false,
+    /// Returns what a read would find, as far as the kernel says that without a read. (A read with
+    /// `MSG_PEEK` would take the error of a socket away.)
+    pub(crate) fn available<K: Kernel>(&self, kernel: &K) -> Available {
+        if self.info.kind == Kind::Regular && self.info.size.is_some() {
+            let size = kernel.file_size(self.fd);
+            let position = self.current_position(kernel);
+            return match (size, position) {
+                (Ok(size), Ok(position)) if position >= size => Available::End,
+                _ => Available::Bytes,
+            };
         }
+        if !self.info.can_starve() {
+            return Available::Bytes;
+        }
+        let found = self.poll(kernel, PollFlags::IN);
+        let found = found.unwrap_or(PollFlags::empty());
+        let is_at_end = match self.info.kind {
+            _ if found.is_empty() => return Available::Nothing,
+            Kind::Pipe => is_hang_up(found),
+            Kind::Stream => kernel.n_waiting(self.fd) == Ok(0),
+            _ => false,
+        };
+        if is_at_end {
+            Available::End
+        } else {
+            Available::Bytes
+        }
+    }
+
+    /// Whether it may be a FIFO that no process has opened for writing. It polls as if a writer were
+    /// to come. In non-blocking mode a read returns at once with the end, and never sleeps.
+    pub(crate) fn may_lack_writer(&self) -> bool {
+        self.info.kind == Kind::Pipe && self.info.nonblocking && self.writer == Writer::Unknown
+    }
+
+    /// Notes that a call has found bytes here, or has blocked.
+    #[inline]
+    pub(crate) fn note_writer(&mut self) {
+        self.writer = Writer::Seen;
     }
 
     /// Polls without sleeping.
@@ -264,6 +305,11 @@ impl<'fd> Endpoint<'fd> {
         };
         *self.is_never_ready.get_or_insert_with(ask)
     }
+}
+
+/// Returns whether these are the events of a pipe that is empty and whose writers have gone.
+fn is_hang_up(events: PollFlags) -> bool {
+    events.contains(PollFlags::HUP) && !events.contains(PollFlags::IN)
 }
 
 /// Returns whether an endpoint polls as broken and is not: completions of `MSG_ZEROCOPY` or time

@@ -14,7 +14,7 @@ use crate::call_error::{CallError, Cause};
 use crate::context::Context;
 use crate::copy_state::{CopyState, Inspector};
 use crate::drop_window::DropWindow;
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Available, Endpoint};
 use crate::engine::{Callbacks, Engine, Flow, SinkPolicy};
 use crate::error::{Error, RunError};
 use crate::fd_info::Kind;
@@ -149,7 +149,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
     /// nothing, and need not wait for the rate.
     fn source_has_ended(&mut self) -> bool {
         let source = &self.backlog.state.source;
-        source.seems_ended(&self.context.kernel) && self.context.pacer.allow_probe()
+        source.available(&self.context.kernel) == Available::End && self.context.pacer.allow_probe()
     }
 
     /// Begins a round, unless the limit or the rate forbids it or the source is not ready: then it

@@ -14,7 +14,6 @@ use crate::copy_state::{CopyState, StepBudget};
 use crate::endpoint::Endpoint;
 use crate::engine::{Callbacks, Engine, Flow};
 use crate::error::{Error, RunError};
-use crate::fd_info::Kind;
 use crate::options::Options;
 use crate::plan;
 use crate::progress::Progress;
@@ -40,8 +39,6 @@ pub(crate) struct IoEngine<'a, K, End> {
     end: End,
     /// The error that the reader or writer has returned.
     failed: Option<io::Error>,
-    /// Whether the source has given bytes, or has blocked, so that a FIFO has had a writer.
-    source_has_answered: bool,
     /// Whether the wait before the next step is over.
     has_waited: bool,
 }
@@ -75,7 +72,6 @@ impl<'a, K: Kernel, End: CallersEnd> IoEngine<'a, K, End> {
             ),
             end,
             failed: None,
-            source_has_answered: false,
             has_waited: false,
         };
         engine.context.poll_if_timed(&mut engine.state.sink);
@@ -116,7 +112,7 @@ impl<'a, K: Kernel, End: CallersEnd> IoEngine<'a, K, End> {
     /// Notes that the source has given bytes, or that the sink has accepted some.
     fn note_answer(&mut self) {
         self.context.times_blocked = 0;
-        self.source_has_answered = true;
+        self.state.source.note_writer();
     }
 
     /// If calls may not sleep, returns a wait for the descriptor that the coming step needs.
@@ -128,7 +124,7 @@ impl<'a, K: Kernel, End: CallersEnd> IoEngine<'a, K, End> {
         }
         let CopyState { source, sink, .. } = &self.state;
         let needs_input = self.state.needs_input();
-        if needs_input && source.info.can_starve() && !self.may_lack_writer() {
+        if needs_input && source.info.can_starve() && !source.may_lack_writer() {
             self.context
                 .await_ready(Side::Source, &mut self.state.source);
         } else if !needs_input && sink.info.can_block() {
@@ -136,14 +132,6 @@ impl<'a, K: Kernel, End: CallersEnd> IoEngine<'a, K, End> {
         }
         let must_wait = !self.context.awaited.is_empty();
         must_wait.then(Wait::before_call)
-    }
-
-    /// Returns whether the source may be a FIFO that no process has opened for writing. It polls as
-    /// if a writer were to come. In non-blocking mode a read returns at once with the end, and never
-    /// sleeps.
-    fn may_lack_writer(&self) -> bool {
-        let source = &self.state.source.info;
-        source.kind == Kind::Pipe && source.nonblocking && !self.source_has_answered
     }
 
     /// Returns the wait for the side that blocked a step.
@@ -154,7 +142,7 @@ impl<'a, K: Kernel, End: CallersEnd> IoEngine<'a, K, End> {
             // The private pipe, which holds bytes.
             _ => return Ok(Flow::Wait(Wait::Time(RETRY_DELAY))),
         };
-        self.source_has_answered |= side == Side::Source;
+        endpoint.note_writer();
         self.context.check_time_out(side, endpoint)?;
         let delay = self.context.count_blocked();
         self.context.await_ready(side, endpoint);
@@ -203,17 +191,10 @@ impl<'a, K: Kernel, End: CallersEnd> Engine<'a> for IoEngine<'a, K, End> {
         if self.state.needs_input() {
             // The rate limit has already allowed bytes in flight.
             let in_flight = self.state.in_flight();
-            let Context { pacer, kernel, .. } = &mut self.context;
-            match pacer.take(kernel, until_limit, in_flight) {
-                Ok(allowed) => max = allowed,
-                Err(time) => {
-                    let may_lack_writer = self.may_lack_writer();
-                    let (context, source) = (&mut self.context, &mut self.state.source);
-                    if let Some(wait) = context.wait_for_rate(source, may_lack_writer, time) {
-                        return Ok(Flow::Wait(wait));
-                    }
-                    max = 1;
-                }
+            let source = &mut self.state.source;
+            match self.context.take_tokens(source, until_limit, in_flight) {
+                Ok(taken) => max = taken,
+                Err(wait) => return Ok(Flow::Wait(wait)),
             }
         }
         let flow = self.take_step(max, until_limit);

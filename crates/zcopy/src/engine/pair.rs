@@ -50,8 +50,6 @@ pub(crate) struct PairEngine<'a, K> {
     extents: Option<Extents>,
     source_drop_window: Option<DropWindow>,
     sink_drop_window: Option<DropWindow>,
-    /// Whether the source has given bytes, or has blocked, so that a FIFO has had a writer.
-    source_has_answered: bool,
     /// Whether the wait before the next step is over.
     has_waited: bool,
     /// The number of bytes of the caller's that precede those of the source.
@@ -139,7 +137,6 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             extents: (is_searched && !counts_records).then(|| Extents::new(shown_to)),
             source_drop_window: DropWindow::new(&source, options.cache),
             sink_drop_window: DropWindow::new(&sink, options.cache),
-            source_has_answered: false,
             has_waited: false,
             prefix_len: 0,
             rested_at: 0,
@@ -228,12 +225,14 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             }
             Ok(Step::Filled) => {
                 self.context.times_blocked = 0;
-                self.source_has_answered = true;
+                self.state.source.note_writer();
                 Ok(Flow::Advance)
             }
             Ok(Step::Repeat) => Ok(Flow::Observe),
             Ok(Step::Blocked(side)) => {
-                self.source_has_answered |= side != Some(Side::Sink);
+                if side != Some(Side::Sink) {
+                    self.state.source.note_writer();
+                }
                 self.blocked(side)
             }
             Ok(Step::MessageTooLong) => Ok(Flow::Ended(Ended::Limit)),
@@ -305,7 +304,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         self.count_prefix();
         if n > 0 {
             self.context.times_blocked = 0;
-            self.source_has_answered = true;
+            self.state.source.note_writer();
             self.sync_data(SyncData::EachStep)?;
             if self.phase == Phase::Confirming {
                 self.phase = Phase::Main;

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use crate::buffer;
 use crate::call_error::{CallError, Cause};
 use crate::copy_state::{CopyState, StepBudget};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Available, Endpoint};
 use crate::fd_info::Kind;
 use crate::side::Side;
 use crate::step::{Step, buffered, splice_pipe, tee};
@@ -96,7 +96,7 @@ impl<'a> Backlog<'a> {
         blocking: Blocking,
     ) -> Result<Step, CallError> {
         let source = &self.state.source;
-        if blocking == Blocking::Nonblocking && !source.would_answer(kernel) {
+        if blocking == Blocking::Nonblocking && source.available(kernel) == Available::Nothing {
             return Ok(Step::Blocked(Some(Side::Source)));
         }
         let room = self.state.pipe.as_ref().map_or(0, |pipe| pipe.capacity);

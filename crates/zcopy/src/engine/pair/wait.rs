@@ -15,34 +15,18 @@ impl<K: Kernel> PairEngine<'_, K> {
     ///
     /// # Errors
     ///
-    /// What to wait for, if none may be moved yet.
+    /// Returns what to wait for if none may be moved yet.
     pub(super) fn allowance(&mut self, until_limit: u64) -> Result<u64, Wait> {
-        let kernel = &self.context.kernel;
         if self.state.needs_input() {
             let in_flight = self.state.in_flight();
             let wanted = until_limit.min(self.context.max_step);
-            return match self.context.pacer.take(kernel, wanted, in_flight) {
-                Ok(max) => Ok(max),
-                Err(time) => {
-                    let may_lack_writer = self.may_lack_writer();
-                    let (context, source) = (&mut self.context, &mut self.state.source);
-                    let wait = context.wait_for_rate(source, may_lack_writer, time);
-                    wait.map_or(Ok(1), Err)
-                }
-            };
+            let source = &mut self.state.source;
+            return self.context.take_tokens(source, wanted, in_flight);
         }
         let waiting = self.state.buffer.pending();
         let waiting = &waiting[..until_limit.min(waiting.len() as u64) as usize];
-        let pause = self.state.records.pause(kernel, waiting);
+        let pause = self.state.records.pause(&self.context.kernel, waiting);
         pause.map_or(Ok(until_limit), |time| Err(Wait::Time(time)))
-    }
-
-    /// Returns whether the source may be a FIFO that no process has opened for writing. It polls as
-    /// if a writer were to come. In non-blocking mode a read returns at once with the end, and never
-    /// sleeps.
-    fn may_lack_writer(&self) -> bool {
-        let source = &self.state.source.info;
-        source.kind == Kind::Pipe && source.nonblocking && !self.source_has_answered
     }
 
     /// If calls may not sleep, returns a wait for the endpoints that the coming step needs.
@@ -55,7 +39,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         if self.is_at_known_end(strategy) {
             return None;
         }
-        let (source, sink) = (&self.state.source.info, &self.state.sink.info);
+        let (source, sink) = (&self.state.source, &self.state.sink.info);
         // The call itself tells a session whether a descriptor in non-blocking mode is ready.
         let stepped = self.context.options.stepped;
         let needs_poll = |info: &FdInfo| !(stepped && info.nonblocking);
@@ -64,10 +48,10 @@ impl<K: Kernel> PairEngine<'_, K> {
         let can_be_nonblocking =
             |info: &FdInfo| strategy.facts().has_private_pipe && info.kind == Kind::Pipe;
         let needs_source = needs_input
-            && source.can_starve()
-            && !can_be_nonblocking(source)
-            && !self.may_lack_writer();
-        let needs_source = needs_source && needs_poll(source);
+            && source.info.can_starve()
+            && !can_be_nonblocking(&source.info)
+            && !source.may_lack_writer();
+        let needs_source = needs_source && needs_poll(&source.info);
         let needs_sink = sink.can_block()
             && needs_poll(sink)
             && !(needs_input && strategy.fills_first())
