@@ -104,8 +104,7 @@ pub(crate) const FILE_TO_TCP: &[Mover] = &[
         name: "tokio_splice2::sendfile",
         run: |source, sink| {
             runtime().block_on(async {
-                let mut source = tokio::fs::File::from_std(File::from(source));
-                let mut sink = async_tcp(sink);
+                let (mut source, mut sink) = (async_file(source), async_tcp(sink));
                 let len = source.metadata().await.expect("it is open").len();
                 // 0.3.2 counts each byte twice, and would end after half of the file.
                 let moved = tokio_splice2::sendfile(&mut source, &mut sink, 2 * len, None, None);
@@ -117,8 +116,7 @@ pub(crate) const FILE_TO_TCP: &[Mover] = &[
         name: "tokio::io::copy",
         run: |source, sink| {
             runtime().block_on(async {
-                let mut source = tokio::fs::File::from_std(File::from(source));
-                let mut sink = async_tcp(sink);
+                let (mut source, mut sink) = (async_file(source), async_tcp(sink));
                 let moved = tokio::io::copy(&mut source, &mut sink).await;
                 moved.expect("both ends are open");
             });
@@ -138,6 +136,10 @@ pub(crate) fn runtime() -> Runtime {
         .enable_all()
         .build();
     runtime.expect("a runtime can be built")
+}
+
+fn async_file(file: OwnedFd) -> tokio::fs::File {
+    tokio::fs::File::from_std(File::from(file))
 }
 
 fn async_tcp(socket: TcpStream) -> tokio::net::TcpStream {

@@ -42,7 +42,7 @@ struct Taken {
     cpu: Duration,
 }
 
-/// What a mover may take at most, as a part of what another one takes in the same turn.
+/// The benchmark fails if a mover takes more than this part of what a peer takes in the same turn.
 struct Bar {
     mover: &'static str,
     peer: &'static str,

@@ -164,12 +164,11 @@ fn step(pairs: Pairs) {
         let now = Instant::now();
         if now - looked > Duration::from_millis(100) {
             looked = now;
-            let is_due = |served: &&Option<Served>| {
-                served
-                    .as_ref()
-                    .is_some_and(|served| served.due.is_some_and(|due| due <= now))
+            let is_due = |index: &usize| {
+                let due = relays[*index].as_ref().and_then(|served| served.due);
+                due.is_some_and(|due| due <= now)
             };
-            ready.extend((0..relays.len()).filter(|index| is_due(&&relays[*index])));
+            ready.extend((0..relays.len()).filter(is_due));
         }
         let millis = if unblocked.is_empty() && ready.is_empty() {
             100

@@ -32,7 +32,7 @@ const REST_AFTER: Duration = Duration::from_secs(1);
 pub(super) struct PreparedBoth {
     a_to_b: (FdInfo, FdInfo, Plan),
     b_to_a: (FdInfo, FdInfo, Plan),
-    /// What has been read from each end before the relay.
+    /// The bytes that the caller has read from each end before the relay.
     pub(super) prefix_from_a: Vec<u8>,
     pub(super) prefix_from_b: Vec<u8>,
 }

@@ -66,9 +66,8 @@ impl RateCut {
 }
 
 impl Line {
-    /// Adds what the bucket has earned in a time, but keeps at most `max_unreserved` parts that
-    /// nobody has reserved. (Otherwise a high rate without transfers would use up the range of the
-    /// number.)
+    /// Adds what the bucket has earned in a time. At most `max_unreserved` parts that nobody has
+    /// reserved are kept, so that a high rate does not overflow the number while no transfer runs.
     pub(super) fn earn(&mut self, earned: i128, max_unreserved: i128) {
         let max = self
             .last_due
@@ -93,8 +92,8 @@ impl Line {
         self.earned < self.last_due
     }
 
-    /// Returns how many parts of a bucket with `tokens` nobody has reserved. Negative while a
-    /// reservation is not due or the bucket is in debt.
+    /// Returns how many of the bucket's `tokens` belong to no reservation. The result is negative
+    /// while a reservation is not due, or while the bucket is in debt.
     pub(super) fn unreserved(&self, tokens: i128) -> i128 {
         tokens.min(self.earned.saturating_sub(self.last_due))
     }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 /// A rate in billionths of a unit per second: at least one, and at most 2^64 - 1 units per second.
 ///
-/// What it earns is counted in [`UNIT`]ths of a unit, so that each nanosecond earns a whole number.
+/// Tokens are counted in parts of a unit, [`UNIT`] to the unit, so that each nanosecond earns a whole
+/// number of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NanoRate(u128);
 
-/// The parts of a unit: as many as a billion billionths, for as many nanoseconds in a second.
+/// How many parts a unit has: a billionth of a unit per second earns one part in a nanosecond.
 pub(super) const UNIT: i128 = 1_000_000_000_000_000_000;
 
 const BILLION: u128 = 1_000_000_000;
