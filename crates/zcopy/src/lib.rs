@@ -428,7 +428,9 @@ cfg_if! {
         pub use filter::{Filter, Filtered, Input, Remaining};
         pub use filter_transfer::FilterTransfer;
         pub use io_transfer::{FromReader, IoTransfer, ToWriter};
-        pub use relay::{EndInterest, Relay, RelayInterest, RelayProgressed, RelaySession};
+        pub use relay::{
+            EndInterest, Relay, RelayInterest, RelayProgress, RelayProgressed, RelaySession,
+        };
         pub use repeat::Repeat;
         pub use session::{Interest, Progressed, Session, Sinks};
         pub use transfer::{Series, Transfer, copy, copy_buffered};

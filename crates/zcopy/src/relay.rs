@@ -19,7 +19,7 @@ mod session;
 #[cfg(feature = "tokio")]
 pub(crate) use both::Beliefs;
 pub(crate) use both::Both;
-pub use interest::{EndInterest, RelayInterest, RelayProgressed};
+pub use interest::{EndInterest, RelayInterest, RelayProgress, RelayProgressed};
 pub use session::RelaySession;
 
 #[cfg(doc)]
@@ -45,9 +45,9 @@ const BUFFER_SIZE: usize = 64 << 10;
 /// the pipe back. All relays of a thread use one buffer. (A direction whose sink does not accept all
 /// bytes at once keeps the buffer until they have left, and the others use another one.)
 ///
-/// A direction that gets no pipe reads and writes, and its report says why: above the user's budget for pipes (`/proc/sys/fs/pipe-user-pages-soft`), or if the descriptors
-/// of the process come within a quarter of their limit (`RLIMIT_NOFILE`), so that no `accept(2)`
-/// fails because of a relay.
+/// A direction that gets no pipe reads and writes, and its report says why: above the user's budget
+/// for pipes (`/proc/sys/fs/pipe-user-pages-soft`), or if the descriptors of the process come within
+/// a quarter of their limit (`RLIMIT_NOFILE`), so that no `accept(2)` fails because of a relay.
 ///
 /// # Graceful ends
 ///

@@ -31,6 +31,27 @@ impl<'a, Source> FanOut<'a, Source> {
     /// assert_eq!(fan_out().on_sink_error(OnSinkError::Stop).run().unwrap_err().bytes(), 0);
     /// # Ok::<(), std::io::Error>(())
     /// ```
+    ///
+    /// A sink that stalls, rather than fails, holds the others up. A socket in blocking mode fails if
+    /// it has a time-out of its own and has accepted nothing for that long:
+    ///
+    /// ```
+    /// use std::os::unix::net::UnixStream;
+    /// use std::time::Duration;
+    /// use zcopy::{FanOut, OnSinkError};
+    ///
+    /// let zeros = std::fs::File::open("/dev/zero")?;
+    /// let null = std::fs::File::create("/dev/null")?;
+    /// let (peer, _reads_nothing) = UnixStream::pair()?;
+    /// peer.set_write_timeout(Some(Duration::from_millis(50)))?;
+    /// let fan_out = FanOut::new(&zeros, &null).also_to(&peer).limit(10 << 20);
+    ///
+    /// let report = fan_out.on_sink_error(OnSinkError::Detach).run()?;
+    /// assert_eq!(report.bytes(), 10 << 20);
+    /// let error = report.sinks()[1].error().expect("it has been detached");
+    /// assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn on_sink_error(mut self, decision: OnSinkError) -> Self {
         self.settings.policy = SinkPolicy::Always(decision);
         self

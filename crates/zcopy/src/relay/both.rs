@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use super::direction::Direction;
-use super::interest::{EndInterest, RelayInterest, RelayProgressed};
+use super::interest::{EndInterest, RelayInterest, RelayProgress, RelayProgressed};
 use crate::call_error::CallError;
 use crate::classify;
 use crate::context::RETRY_DELAY;
@@ -372,6 +372,13 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
     #[cfg(feature = "tokio")]
     pub(crate) fn fail_waiting(&mut self, error: CallError) -> Error {
         self.fail(RunError::from(error).before_anything_moved())
+    }
+
+    pub(super) fn progress(&self) -> RelayProgress {
+        RelayProgress {
+            a_to_b: self.a_to_b.progress(),
+            b_to_a: self.b_to_a.progress(),
+        }
     }
 
     /// Ends both directions, and returns the error with the reports of both.

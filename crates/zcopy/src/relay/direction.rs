@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use crate::call_error::CallError;
 use crate::error::Error;
+use crate::progress::Progress;
 use crate::report::{Ended, Report};
 #[cfg(feature = "tokio")]
 use crate::session::Belief;
@@ -24,7 +25,25 @@ pub(super) struct Direction<'a, K: Kernel> {
 
 enum State<'a, K: Kernel> {
     Open(Steps<'a, K>),
-    Ended(Box<Report>),
+    Ended(Box<(Progress, Report)>),
+}
+
+impl<K: Kernel> State<'_, K> {
+    /// Ends the direction, which keeps its last progress and its report.
+    fn end_with(&mut self, report: Report) {
+        let progress = Progress {
+            bytes: report.bytes,
+            ..self.progress()
+        };
+        *self = State::Ended(Box::new((progress, report)));
+    }
+
+    fn progress(&self) -> Progress {
+        match self {
+            State::Open(steps) => steps.progress(),
+            State::Ended(ended) => ended.0,
+        }
+    }
 }
 
 impl<'a, K: Kernel> Direction<'a, K> {
@@ -39,6 +58,10 @@ impl<'a, K: Kernel> Direction<'a, K> {
 
     pub(super) fn is_open(&self) -> bool {
         matches!(self.state, State::Open(_))
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        self.state.progress()
     }
 
     /// Returns what the direction waits for: nothing if it has ended, or has not been blocked.
@@ -69,7 +92,7 @@ impl<'a, K: Kernel> Direction<'a, K> {
                 }
             }
             Err(error) => {
-                self.state = State::Ended(Box::new(error.report().clone()));
+                self.state.end_with(error.report().clone());
                 return Err(error);
             }
         }
@@ -83,7 +106,7 @@ impl<'a, K: Kernel> Direction<'a, K> {
         };
         let error = steps.fail(failure.into());
         self.interest = None;
-        self.state = State::Ended(Box::new(error.report().clone()));
+        self.state.end_with(error.report().clone());
         Some(error)
     }
 
@@ -140,7 +163,7 @@ impl<'a, K: Kernel> Direction<'a, K> {
     pub(super) fn finish(&mut self, relay_ended: Ended) -> (Report, Option<Error>) {
         self.interest = None;
         let (mut report, error) = match &mut self.state {
-            State::Ended(report) => return (Report::clone(report), None),
+            State::Ended(ended) => return (ended.1.clone(), None),
             State::Open(steps) => match steps.finish() {
                 Ok(report) => (report, None),
                 Err(error) => (error.report().clone(), Some(error)),
@@ -149,7 +172,7 @@ impl<'a, K: Kernel> Direction<'a, K> {
         if report.ended == Ended::Stopped && relay_ended == Ended::TimedOut {
             report.ended = relay_ended;
         }
-        self.state = State::Ended(Box::new(report.clone()));
+        self.state.end_with(report.clone());
         (report, error)
     }
 }

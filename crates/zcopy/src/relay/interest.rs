@@ -1,7 +1,8 @@
-//! The results of a relay's steps, and the events that it waits for.
+//! The results of a relay's steps, its progress, and the events that it waits for.
 
 use std::time::Duration;
 
+use crate::progress::Progress;
 use crate::report::Ended;
 use crate::sys::PollFlags;
 
@@ -25,6 +26,28 @@ pub enum RelayProgressed {
     Blocked(RelayInterest),
     /// The relay has ended. Call [`finish`](RelaySession::finish).
     Ended(Ended),
+}
+
+/// The state of both directions of a running relay, from [`RelaySession::progress`].
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct RelayProgress {
+    pub(super) a_to_b: Progress,
+    pub(super) b_to_a: Progress,
+}
+
+impl RelayProgress {
+    /// Returns the state of the direction from the first end to the second.
+    #[must_use]
+    pub fn a_to_b(&self) -> Progress {
+        self.a_to_b
+    }
+
+    /// Returns the state of the direction from the second end to the first.
+    #[must_use]
+    pub fn b_to_a(&self) -> Progress {
+        self.b_to_a
+    }
 }
 
 /// The events at both ends, one of which a [`RelaySession`] waits for, and the time.

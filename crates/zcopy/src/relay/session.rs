@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use super::both::Both;
-use super::interest::RelayProgressed;
+use super::interest::{RelayProgress, RelayProgressed};
 use crate::error::{Error, Result};
 use crate::report::{Ended, RelayReport};
 use crate::sys::{Linux, WithOwners};
@@ -110,8 +110,8 @@ use crate::{Relay, Session};
 pub struct RelaySession<A, B> {
     /// `None` once the relay has failed or is finished.
     parts: Option<WithOwners<Both<'static, Linux>, (A, B)>>,
-    /// The report of a relay that has failed.
-    failed: Option<RelayReport>,
+    /// The progress and the report of a relay that has failed.
+    failed: Option<(RelayProgress, RelayReport)>,
 }
 
 impl<A: AsFd, B: AsFd> RelaySession<A, B> {
@@ -149,6 +149,34 @@ impl<A: AsFd, B: AsFd> RelaySession<A, B> {
         ended.map_err(|error| self.fail(error))
     }
 
+    /// Returns the state of both directions, also after the relay has ended or failed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use std::os::unix::net::UnixStream;
+    /// use zcopy::Relay;
+    ///
+    /// let (mut client, front) = UnixStream::pair()?;
+    /// let (back, server) = UnixStream::pair()?;
+    /// client.write_all(b"hello")?;
+    /// let mut session = Relay::new(front, back).start()?;
+    /// let _ = session.step(1 << 20)?;
+    /// assert_eq!(session.progress().a_to_b().bytes(), 5);
+    /// assert_eq!(session.progress().b_to_a().bytes(), 0);
+    /// # drop(server);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn progress(&self) -> RelayProgress {
+        match (&self.parts, &self.failed) {
+            (Some(parts), _) => parts.value().progress(),
+            (None, Some((progress, _))) => *progress,
+            (None, None) => unreachable!("only a failure takes the parts of a session"),
+        }
+    }
+
     /// Ends the relay, and returns the report. A relay that has not ended is stopped.
     ///
     /// # Errors
@@ -160,7 +188,7 @@ impl<A: AsFd, B: AsFd> RelaySession<A, B> {
     pub fn finish(mut self) -> Result<RelayReport> {
         match (self.parts.take(), self.failed.take()) {
             (Some(mut parts), _) => parts.value_mut().finish(),
-            (None, Some(report)) => Ok(report),
+            (None, Some((_, report))) => Ok(report),
             (None, None) => unreachable!("only a failure takes the parts of a session"),
         }
     }
@@ -173,8 +201,11 @@ impl<A: AsFd, B: AsFd> RelaySession<A, B> {
 
     /// Remembers what the relay had done when it failed.
     pub(crate) fn fail(&mut self, error: Error) -> Error {
-        self.failed = error.relay_report().cloned();
-        self.parts = None;
+        if let Some(report) = error.relay_report()
+            && let Some(parts) = self.parts.take()
+        {
+            self.failed = Some((parts.value().progress(), report.clone()));
+        }
         error
     }
 

@@ -487,3 +487,38 @@ fn a_prefix_goes_before_the_bytes_of_its_end_in_both_directions() {
     let counts = [report.a_to_b().bytes(), report.b_to_a().bytes()];
     assert_eq!(counts, [(3 << 20) + 3; 2]);
 }
+
+#[test]
+fn the_progress_of_a_relay_stays_after_its_end_and_after_a_failure() {
+    for fails in [false, true] {
+        let (mut client, front) = UnixStream::pair().unwrap();
+        let (back, mut server) = UnixStream::pair().unwrap();
+        let mut relay = Relay::new(front, back).start().unwrap();
+        client.write_all(b"question").unwrap();
+        server.write_all(b"answer").unwrap();
+        let moved = relay.step(u64::MAX).unwrap();
+        assert!(matches!(
+            moved,
+            RelayProgressed::Moved {
+                a_to_b: 8,
+                b_to_a: 6
+            }
+        ));
+        if fails {
+            // The server goes without having read the second question.
+            client.write_all(b"second").unwrap();
+            server.shutdown(Shutdown::Both).unwrap();
+        } else {
+            client.shutdown(Shutdown::Write).unwrap();
+            server.shutdown(Shutdown::Write).unwrap();
+        }
+        assert_eq!(relay.drive().is_err(), fails);
+        let progress = relay.progress();
+        assert_eq!(
+            (progress.a_to_b().bytes(), progress.b_to_a().bytes()),
+            (8, 6)
+        );
+        let report = relay.finish().unwrap();
+        assert_eq!(report.a_to_b().bytes(), 8);
+    }
+}
