@@ -96,7 +96,8 @@ impl Session {
         if !has_program(name) {
             return None;
         }
-        if shell == Shell::Bash && !Path::new("/usr/share/bash-completion").exists() {
+        if shell == Shell::Bash && !Path::new("/usr/share/bash-completion/bash_completion").exists()
+        {
             skip("bash-completion is not installed");
             return None;
         }
