@@ -58,6 +58,7 @@ mod destination;
 mod directory;
 mod entry;
 mod exclude;
+mod follow_link;
 mod map_names;
 mod names;
 mod options;

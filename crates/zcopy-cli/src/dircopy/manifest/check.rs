@@ -11,8 +11,9 @@ use crate::common::cli::message;
 use crate::common::io::fd_writer;
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::interrupt::Interrupt;
+use counts::Counts;
 use event::Event;
-use report::{Counts, ReportFormat, Streams};
+use report::{ReportFormat, Streams};
 use total::{ErrorCounts, Total};
 
 pub use options::Options;
@@ -23,6 +24,7 @@ use tree::{ListError, Tree, TreeError};
 pub(crate) mod event;
 pub(crate) mod total;
 
+mod counts;
 mod expected;
 mod hash_thread;
 mod options;
@@ -32,6 +34,7 @@ mod report;
 mod suspects;
 mod tree;
 mod unlisted;
+mod verdict;
 mod verifier;
 
 /// The result of a verification.

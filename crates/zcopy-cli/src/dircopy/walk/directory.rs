@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::colliding_names::{CollidingName, CollidingNames};
 use super::destination::{self, Made};
-use super::entry::FollowLink;
+use super::follow_link::FollowLink;
 use super::map_names::MapNames;
 use super::name_set::NameSet;
 use super::options::{DirectoryAttributes, GivenTo};

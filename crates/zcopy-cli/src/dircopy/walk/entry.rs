@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::directory::{Directory, OpenDirs};
+use super::follow_link::FollowLink;
 use super::walk_error::WalkError;
 use crate::dircopy::damage_map::map_name;
 use crate::dircopy::stat::{file_type, is_regular};
@@ -31,13 +32,6 @@ struct Dirent {
     name: CString,
     stat: Stat,
     follow: FollowLink,
-}
-
-/// Whether a name is a symbolic link that stands for its target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FollowLink {
-    No,
-    Yes,
 }
 
 impl Entry {

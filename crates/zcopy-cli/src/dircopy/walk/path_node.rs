@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-use super::entry::FollowLink;
+use super::follow_link::FollowLink;
 
 /// The names of the directories from the root to one of them, as a linked list.
 ///

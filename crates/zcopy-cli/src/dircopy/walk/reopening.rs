@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use super::entry::FollowLink;
+use super::follow_link::FollowLink;
 use super::path_node::PathNode;
 use super::{DIRECTORY, reopen};
 use crate::dircopy::stat::{Identity, identity};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::entry::FollowLink;
+use super::follow_link::FollowLink;
 use super::listing;
 use super::names::{Collector, Names, Spill};
 use super::path_node::PathNode;

@@ -1,10 +1,13 @@
 //! The output of `--check --json`: a JSON object on each line.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::total::Total;
+use super::verdict::Verdict;
+use crate::common::cli::message;
 use crate::common::progress::json;
 
 /// An object. Its field `event` names the variant.
@@ -68,5 +71,31 @@ impl Event<'_> {
         let mut line = json::line(self);
         line.push('\n');
         line
+    }
+}
+
+impl<'a> FileEvent<'a> {
+    pub(super) fn of(verdict: &Verdict, tree: &'a Path, path: &'a Path) -> Self {
+        let (result, hashed, error) = match verdict {
+            Verdict::Matches(hashed) => ("ok", Some(hashed), None),
+            Verdict::Differs(hashed) => ("differs", Some(hashed), None),
+            Verdict::Missing(error) => ("missing", None, Some(error)),
+            Verdict::Unreadable(error) => ("unreadable", None, Some(error)),
+            Verdict::Unlisted => ("unlisted", None, None),
+            Verdict::Damaged => ("damaged", None, None),
+            // They have no event.
+            Verdict::Malformed | Verdict::Interrupted => ("", None, None),
+        };
+        Self {
+            tree: tree.to_string_lossy(),
+            path: path.to_string_lossy(),
+            result,
+            hashed: hashed.map(|hashed| HashedEvent {
+                algorithm: hashed.algorithm.name(),
+                bytes: hashed.bytes,
+                seconds: json::rounded(hashed.elapsed.as_secs_f64()),
+            }),
+            message: error.map(|error| message::worded(error)),
+        }
     }
 }

@@ -4,8 +4,8 @@ use std::os::fd::BorrowedFd;
 use std::vec::IntoIter;
 
 use super::Shared;
-use super::report::{FileResult, Verdict};
 use super::suspects::Suspects;
+use super::verdict::{FileResult, Verdict};
 use super::verifier::Job;
 use crate::dircopy::manifest::open_beneath::{self, Found};
 use crate::dircopy::manifest::read::archive::{Archive, Verify};

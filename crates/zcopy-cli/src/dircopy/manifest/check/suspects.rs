@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::AtFlags;
 
-use super::report::{FileResult, Verdict};
+use super::verdict::{FileResult, Verdict};
 use crate::dircopy::manifest::name::Name;
 use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::read::root_names::{journals_in, names_in};

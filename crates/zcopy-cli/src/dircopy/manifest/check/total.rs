@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::Outcome;
-use super::report::Counts;
+use super::counts::Counts;
 use crate::common::progress::json::rounded;
 use crate::dircopy::reporter::summary::{State, per_second, rate, size, time};
 

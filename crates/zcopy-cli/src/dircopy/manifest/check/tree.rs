@@ -6,11 +6,13 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use super::counts::Counts;
 use super::expected::{Counted, count_files};
 use super::recheck::Recheck;
-use super::report::{Counts, FileResult, Report, Streams, Verdict};
+use super::report::{Report, Streams};
 use super::suspects::{RootState, Suspects};
 use super::unlisted::{Find, Unlisted, UnlistedFile};
+use super::verdict::{FileResult, Verdict};
 use super::verifier::{Job, Verifier};
 use super::{Outcome, Shared};
 use crate::common::cli::quote::quoted;

@@ -12,7 +12,7 @@ use zcopy::{Ended, Sparse, Transfer};
 
 use super::Shared;
 use super::hash_thread::HashThread;
-use super::report::{AlgorithmSource, FileResult, Hashed, Verdict};
+use super::verdict::{AlgorithmSource, FileResult, Hashed, Verdict};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::hash::reader::{read_error, read_whole, stop_if_interrupted};
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};

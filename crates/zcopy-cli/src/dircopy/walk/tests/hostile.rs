@@ -81,9 +81,9 @@ fn between_the_look_and_the_opening_there_is_no_way_in_either() {
     symlink("real", pair.source("link")).unwrap();
     let root = pair.root();
     // Had it been a directory when it was looked at, this would be the next call.
-    let opened = walker::open(root.source(), c"link", entry::FollowLink::No);
+    let opened = walker::open(root.source(), c"link", follow_link::FollowLink::No);
     assert_eq!(opened.unwrap_err(), Errno::NOTDIR);
-    assert!(walker::open(root.source(), c"link", entry::FollowLink::Yes).is_ok());
+    assert!(walker::open(root.source(), c"link", follow_link::FollowLink::Yes).is_ok());
     symlink("/", pair.destination("link")).unwrap();
     let parent = root.destination().as_fd();
     let origin = destination::create(parent, c"link").unwrap();
