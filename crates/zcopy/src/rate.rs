@@ -30,10 +30,10 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 /// transfers together move no more than that at once, however many they are and however long the
 /// pause was. It makes no difference whether the pause is within a transfer or between two.
 ///
-/// Two kinds of bytes are counted when they leave the source and may arrive later, in addition to
-/// that burst: those that wait for a stalled sink, and those that a transfer
-/// [from a reader](crate::Transfer::from_reader) may read while it sleeps in `read`. All of them
-/// together are at most one more burst, and 1024 bytes for each transfer that has some.
+/// Two kinds of bytes may arrive after that burst and in addition to it, because they are counted
+/// when they leave the source: those that wait for a stalled sink, and those that a transfer [from
+/// a reader](crate::Transfer::from_reader) may read while it sleeps in `read`. All of them together
+/// are at most one more burst, and 1024 bytes for each transfer that has some.
 ///
 /// A message, a record, a datagram or a [prefix](crate::Transfer::prefix) moves at once. If it is
 /// longer than the rate allows, the next bytes of all transfers wait until it is paid for.
@@ -42,23 +42,23 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 ///
 /// Transfers that always want to move get equal parts of the rate, whatever the lengths of their
 /// steps and messages, and the others get what one of them does not want. The parts are equal over
-/// some seconds, not at each moment: a transfer that has moved a long message waits until the others
-/// have moved as much. While the rate changes many times a second, the parts may differ.
+/// some seconds, not at each moment: a transfer that has moved a long message waits until the
+/// others have moved as much. While the rate changes many times a second, the parts may differ.
 ///
 /// A transfer that comes late for its turn (a [`Session`] whose caller does other things, for
 /// example) delays the others by at most a tenth of a second. Each direction of a
 /// [`Relay`](crate::Relay) counts as a transfer.
 ///
 /// Sessions that one loop steps in a fixed order get equal parts, too, even if the loop is held up
-/// for a second. Only if it takes longer than about 50 ms and an equal part of a burst is less than
-/// 1024 bytes, the first sessions get more than the last ones, which may get nothing: begin each
-/// pass at another session then.
+/// for a second. One exception: if a pass takes longer than about 50 ms and an equal part of a
+/// burst is less than 1024 bytes, the last sessions get less, or nothing. Begin each pass at
+/// another session then.
 ///
-/// One step moves at most an equal part of a burst, and more if the others leave some. It never has
-/// to be shorter than 1024 bytes or a fiftieth of a second's worth, whichever is less.
+/// A step moves an equal part of a burst, or more if other transfers leave tokens unused. The rate
+/// makes no step shorter than 1024 bytes or a fiftieth of a second's worth, whichever is less.
 ///
-/// Each of many transfers that wait asks about 10 to 40 times a second. (A few at a high rate ask for
-/// each 256 KiB.) For thousands of transfers at one rate, choose sessions in one loop or tokio
+/// Each of many transfers that wait asks about 10 to 40 times a second. (A few at a high rate ask
+/// for each 256 KiB.) For thousands of transfers at one rate, choose sessions in one loop or tokio
 /// instead of threads.
 ///
 /// # Examples
@@ -119,11 +119,11 @@ impl RateLimiter {
     }
 
     /// Creates a rate limiter of `n` bytes (or records) in each `period`, for a rate that is not a
-    /// whole number per second. The rate is rounded down to billionths of a byte per second, but not
-    /// to 0.
+    /// whole number per second. The rate is rounded down to billionths of a byte per second, but
+    /// not to 0.
     ///
-    /// Only the quotient matters: ten lines a minute are one line every six seconds, and never ten lines
-    /// at once.
+    /// Only the quotient matters: ten lines a minute are one line every six seconds, and never ten
+    /// lines at once.
     ///
     /// # Examples
     ///

@@ -11,8 +11,8 @@
 //! Units beyond the tokens (a message moves whole) become a debt, which delays every reservation.
 //!
 //! A [`FairClock`] makes the parts equal, however long steps and messages are: a transfer that is
-//! ahead by a quantum waits until the others have had as much. It goes on earlier with the surplus that
-//! others leave, which is what lies unused beyond half of a burst.
+//! ahead by a quantum waits until the others have had as much. It goes on earlier with the surplus
+//! that others leave, which is what lies unused beyond half of a burst.
 
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ pub(crate) struct TokenBucket {
     /// The parts of the present debt that lower rates have forgiven. A higher rate restores
     /// them, so that rates that alternate make no debt shorter.
     forgiven: i128,
+    /// How many transfers are hungry.
+    n_hungry: u64,
     /// How many transfers wait until the others have had as much.
     n_paused: u64,
     users: Users,
@@ -61,6 +63,8 @@ pub(crate) struct Held {
     /// The units that the sink has accepted since the transfer last took tokens.
     accepted: u64,
     last_use: LastUse,
+    /// Whether the transfer was refused last, or has spent all that it took and wanted more.
+    is_hungry: bool,
     /// When the transfer was to come back after it was last refused.
     expected: Duration,
     /// The parts of a unit that the bucket has earned since then.
@@ -92,6 +96,7 @@ impl TokenBucket {
             fair_clock: FairClock::default(),
             n_held: 0,
             forgiven: 0,
+            n_hungry: 0,
             n_paused: 0,
             users: Users::default(),
             n_users: 1,
@@ -156,13 +161,20 @@ impl TokenBucket {
         // Those that have ended count in the second before, but have no account any more.
         self.n_users = n_users.min(n_accounts).max(1);
         held.earned_late = self.rate.earned_in(now.saturating_sub(held.expected));
+        self.set_hungry(held, false);
         let taken = self.take_at_last_time(held, wanted, in_flight);
         // A rate above a unit per nanosecond earns what is missing in no time.
         let taken = taken.map_err(|wait| wait.max(Duration::from_nanos(1)));
         if let Err(wait) = taken {
             held.expected = now.saturating_add(wait);
         }
+        self.set_hungry(held, taken != Ok(wanted));
         taken
+    }
+
+    fn set_hungry(&mut self, held: &mut Held, is_hungry: bool) {
+        let was_hungry = std::mem::replace(&mut held.is_hungry, is_hungry);
+        self.n_hungry = self.n_hungry + u64::from(is_hungry) - u64::from(was_hungry);
     }
 
     /// Does what [`take`](Self::take) does at the time for which the bucket was filled last.
@@ -281,6 +293,9 @@ impl TokenBucket {
         held.tokens += excess;
         self.n_held += excess;
         let rest = held.tokens.saturating_sub(in_flight);
+        if rest > 0 {
+            self.set_hungry(held, false);
+        }
         held.tokens -= rest;
         self.n_held -= rest;
         self.tokens = self.tokens.saturating_add(parts(rest));
@@ -300,6 +315,7 @@ impl TokenBucket {
         if let Some(reservation) = reservation.and_then(|it| self.line.update(it)) {
             self.line.cancel(reservation);
         }
+        self.set_hungry(held, false);
         self.resume(held);
         self.users.remove(&held.last_use);
         self.give_back(held, 0);
@@ -386,9 +402,9 @@ impl TokenBucket {
     }
 }
 
-/// Returns a debt after a change of the rate. At a lower rate it shrinks in proportion, so that it is
-/// paid off in the same time as before. At a higher rate it grows by what it has shrunk before, but
-/// not more than in proportion, so that rates that alternate forgive nothing.
+/// Returns a debt after a change of the rate. At a lower rate it shrinks in proportion, so that it
+/// is paid off in the same time as before. At a higher rate it grows by what it has shrunk before,
+/// but not more than in proportion, so that rates that alternate forgive nothing.
 fn rescale_debt(debt: i128, forgiven: &mut i128, old_rate: NanoRate, rate: NanoRate) -> i128 {
     let scaled = rate.scale(debt, old_rate);
     let new_debt = if rate < old_rate {

@@ -482,3 +482,41 @@ fn a_loop_that_is_held_up_starves_none_of_its_transfers() {
         }
     }
 }
+
+/// The others want little, and have not been refused when the first one comes late.
+#[test]
+fn a_transfer_that_wakes_late_gets_what_the_others_do_not_want() {
+    for (late, n, percent) in [
+        (20, 2, 95),
+        (20, 10, 95),
+        (30, 10, 90),
+        (60, 2, 70),
+        (60, 10, 70),
+    ] {
+        let rate_limiter = RateLimiter::new(RATE);
+        let mut clients = clients(&rate_limiter, n);
+        let seconds = 30;
+        simulate(&mut clients, Duration::from_secs(seconds), |index, it| {
+            if index > 0 {
+                let wait = move_all(it, 100, Duration::ZERO);
+                return if wait.is_zero() {
+                    Duration::from_millis(500)
+                } else {
+                    wait
+                };
+            }
+            let wait = move_all(it, u64::MAX, Duration::ZERO);
+            let is_refused = !wait.is_zero();
+            wait + if is_refused {
+                Duration::from_millis(late)
+            } else {
+                Duration::from_micros(10)
+            }
+        });
+        let moved = clients[0].moved;
+        assert!(
+            moved >= RATE * seconds * percent / 100,
+            "{late} ms, {n}: {moved}"
+        );
+    }
+}

@@ -24,8 +24,8 @@ pub(super) struct FairClock {
 pub(super) struct Service {
     /// The time of the clock at which the transfer has moved no more than its part.
     finish: i128,
-    /// The rate at which `finish` was computed, if it was, and what lower rates have forgiven of the
-    /// lead.
+    /// The rate at which `finish` was computed, if it was, and what lower rates have forgiven of
+    /// the lead.
     rate: Option<NanoRate>,
     forgiven: i128,
     /// Whether the transfer waits until the others have had as much.
@@ -77,8 +77,8 @@ impl FairClock {
 
     /// Returns how many parts a transfer is ahead of its part. Negative if it is behind.
     ///
-    /// A lead shrinks at a lower rate as a debt does. A transfer that is behind by more than two quanta
-    /// did not want to move, and loses the rest.
+    /// A lead shrinks at a lower rate as a debt does. A transfer that is behind by more than two
+    /// quanta did not want to move, and loses the rest.
     pub(super) fn lead(&mut self, service: &mut Service, rate: NanoRate, quantum: i128) -> i128 {
         let mut lead = service.finish.saturating_sub(self.now);
         if lead <= 0 {

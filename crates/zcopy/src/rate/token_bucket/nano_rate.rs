@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// A rate in billionths of a unit per second: at least one, and at most 2^64 - 1 units per second.
 ///
-/// Tokens are counted in parts of a unit, [`UNIT`] to the unit, so that each nanosecond earns a whole
-/// number of them.
+/// Tokens are counted in parts of a unit, [`UNIT`] to the unit, so that each nanosecond earns a
+/// whole number of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NanoRate(u128);
 

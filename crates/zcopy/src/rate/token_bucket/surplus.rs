@@ -1,13 +1,13 @@
-//! The surplus: the tokens beyond half of what can be saved up. Transfers leave them that do not come
-//! for their turns, and those take them that have had more than the others.
+//! The surplus: the tokens beyond half of what can be saved up. Transfers leave them that do not
+//! come for their turns, and those take them that have had more than the others.
 
 use std::time::Duration;
 
 use super::nano_rate::parts;
 use super::{Held, TokenBucket};
 
-/// How many equal parts of a burst the lead of a transfer is at most, if the others leave it tokens.
-/// It forgets a longer one.
+/// How many equal parts of a burst the lead of a transfer is at most, if the others leave it
+/// tokens. It forgets a longer one.
 const MAX_LEAD: i128 = 4;
 
 impl TokenBucket {
@@ -32,8 +32,10 @@ impl TokenBucket {
         }
         let part = parts(share);
         let needed = self.surplus_needed(ahead, part);
-        // Its loop may have been held up, and serve the others next. They take what was earned meanwhile.
-        if self.surplus().saturating_sub(held.earned_late) >= needed {
+        // While it was late, the others may have been held up as well: one loop may serve them all.
+        let of_others = part.saturating_mul(i128::from(self.n_hungry));
+        let of_others = of_others.min(held.earned_late);
+        if self.surplus().saturating_sub(of_others) >= needed {
             self.fair_clock.advance_by(ahead - MAX_LEAD * part);
             return Ok(if self.line.has_waiting() || self.n_paused > 0 {
                 share
@@ -52,9 +54,9 @@ impl TokenBucket {
         Err(self.time_to_earn(others.min(missing)))
     }
 
-    /// Returns the surplus that there must be before a transfer that is this far ahead takes some of
-    /// it. It rises with the lead, so that transfers share the surplus in whatever order they ask.
-    /// `part` is an equal part of a burst: with such a lead it is half of its maximum.
+    /// Returns the surplus that there must be before a transfer that is this far ahead takes some
+    /// of it. It rises with the lead, so that transfers share the surplus in whatever order they
+    /// ask. `part` is an equal part of a burst: with such a lead it is half of its maximum.
     fn surplus_needed(&self, ahead: i128, part: i128) -> i128 {
         let max = (self.max_surplus() / 2).max(parts(self.quantum()));
         let sixteenths = (ahead.saturating_mul(16) / part).min(1 << 30);
