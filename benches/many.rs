@@ -67,8 +67,8 @@ struct Usage {
     cpu: Duration,
 }
 
-/// The benchmark fails if our drivers need more: bytes of resident memory for each further relay, and
-/// the 99th percentile of the answer times, as a multiple of that with the fewest relays.
+/// The benchmark fails if our drivers need more: bytes of resident memory for each further relay,
+/// and the 99th percentile of the answer times, as a multiple of that with the fewest relays.
 const MOST_RESIDENT: u64 = 16 << 10;
 const MOST_P99: f64 = 3.0;
 

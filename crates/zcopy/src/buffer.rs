@@ -111,8 +111,8 @@ impl Buffer {
         self.capacity > 0
     }
 
-    /// Takes the memory out of this buffer, and forgets the pending bytes. Returns `None` if there is
-    /// none.
+    /// Takes the memory out of this buffer, and forgets the pending bytes. Returns `None` if there
+    /// is none.
     pub(crate) fn take_memory(&mut self) -> Option<Self> {
         if !self.has_memory() {
             return None;

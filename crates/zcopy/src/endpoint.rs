@@ -224,8 +224,8 @@ impl<'fd> Endpoint<'fd> {
         }
     }
 
-    /// Whether it may be a FIFO that no process has opened for writing. It polls as if a writer were
-    /// to come. In non-blocking mode a read returns at once with the end, and never sleeps.
+    /// Whether it may be a FIFO that no process has opened for writing. It polls as if a writer
+    /// were to come. In non-blocking mode a read returns at once with the end, and never sleeps.
     pub(crate) fn may_lack_writer(&self) -> bool {
         self.info.kind == Kind::Pipe && self.info.nonblocking && self.writer == Writer::Unknown
     }

@@ -42,12 +42,13 @@ const BUFFER_SIZE: usize = 64 << 10;
 /// A relay that is idle holds neither a pipe nor a buffer. Each direction reads and writes through
 /// a buffer of at most 64 KiB until bytes come in bulk, then splices through a private pipe of 64
 /// KiB, which it enlarges to 1 MiB if bytes go on to come. After a second without bytes it gives
-/// the pipe back. All relays of a thread use one buffer. (A direction whose sink does not accept all
-/// bytes at once keeps the buffer until they have left, and the others use another one.)
+/// the pipe back. All relays of a thread use one buffer. (A direction whose sink does not accept
+/// all bytes at once keeps the buffer until they have left, and the others use another one.)
 ///
 /// A direction that gets no pipe reads and writes, and its report says why: above the user's budget
-/// for pipes (`/proc/sys/fs/pipe-user-pages-soft`), or if the descriptors of the process come within
-/// a quarter of their limit (`RLIMIT_NOFILE`), so that no `accept(2)` fails because of a relay.
+/// for pipes (`/proc/sys/fs/pipe-user-pages-soft`), or if the descriptors of the process come
+/// within a quarter of their limit (`RLIMIT_NOFILE`), so that no `accept(2)` fails because of a
+/// relay.
 ///
 /// # Graceful ends
 ///
@@ -57,7 +58,8 @@ const BUFFER_SIZE: usize = 64 << 10;
 /// questions, and passes it on; the answer still comes, and then the relay ends. Set a
 /// [`deadline`](Self::deadline) for peers that never answer.
 ///
-/// An end may still be connecting (`EINPROGRESS`). If that fails, the relay does, with no byte moved.
+/// An end may still be connecting (`EINPROGRESS`). If that fails, the relay does, with no byte
+/// moved.
 ///
 /// # Examples
 ///
@@ -93,8 +95,8 @@ const BUFFER_SIZE: usize = 64 << 10;
 /// to be readable and writable. An end that is no socket cannot be shut down; its peer then sees
 /// the end when the caller closes it.
 ///
-/// Sockets in non-blocking mode take a tenth less processor time: in blocking mode each call follows
-/// a `poll(2)`. The relay never changes the mode.
+/// Sockets in non-blocking mode take a tenth less processor time: in blocking mode each call
+/// follows a `poll(2)`. The relay never changes the mode.
 #[must_use = "a relay does nothing until it is run"]
 pub struct Relay<A, B> {
     a: A,

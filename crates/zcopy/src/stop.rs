@@ -21,7 +21,8 @@ mod wakers;
 /// begin after it was used: these end before they move a byte.
 ///
 /// It cannot be taken back: do not give it to a transfer that has to drain something afterwards.
-/// [`Relay`](crate::Relay#graceful-ends) says how a relay delivers what is under way before it ends.
+/// [`Relay`](crate::Relay#graceful-ends) says how a relay delivers what is under way before it
+/// ends.
 ///
 /// Choose an [observer](crate::Transfer::observe) to stop a transfer by what it has done, and a
 /// `Stop` to stop it from outside: a server that shuts down, Ctrl-C.

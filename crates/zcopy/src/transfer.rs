@@ -394,9 +394,9 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// therefore confirms the end with a read, which gets past the mark. Urgent bytes are left out,
     /// as `read(2)` leaves them out, unless the socket has `SO_OOBINLINE`.
     ///
-    /// A socket whose records the kernel decrypts (`TCP_ULP`, "tls") ends a transfer with `EIO` at a
-    /// control record, an alert for example. The sink has received what precedes the record. Take it
-    /// with `recvmsg(2)`, and start again for the bytes behind it.
+    /// A socket whose records the kernel decrypts (`TCP_ULP`, "tls") ends a transfer with `EIO` at
+    /// a control record, an alert for example. The sink has received what precedes the record. Take
+    /// it with `recvmsg(2)`, and start again for the bytes behind it.
     ///
     /// A read from a pipe in packet mode (`pipe2(O_DIRECT)`) ends behind the first packet, and
     /// discards the part of it that does not fit into the reader's buffer. If the pipe can hold

@@ -1,4 +1,5 @@
-//! [`Timestamper`]: writes in front of a line when it was read, and the seconds since the previous one.
+//! [`Timestamper`]: writes in front of a line when it was read, and the seconds since the previous
+//! one.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;

@@ -177,8 +177,8 @@ pub struct Args {
     pub(crate) lanes: Lanes,
 
     /// Read a file up to N blocks ahead of the thread that hashes it [default: 10]. With --check,
-    /// hash files of 256K and more in a thread of their own, up to N blocks behind the one that reads
-    /// [default: one thread reads and hashes]
+    /// hash files of 256K and more in a thread of their own, up to N blocks behind the one that
+    /// reads [default: one thread reads and hashes]
     #[arg(long, value_name = "N", value_parser = number("number of blocks"))]
     pub(crate) queue_size: Option<NonZeroUsize>,
 

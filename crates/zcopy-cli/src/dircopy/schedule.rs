@@ -3,8 +3,8 @@
 //! - `batches`: groups entries into batches; `hardlinks`: finds the names of a file.
 //! - `lookup`: finds what earlier runs recorded of an entry.
 //! - `threads`: the number of threads and the sizes of batches.
-//! - `fd_budget`: the descriptors that each part may open; `semaphore`: limits the threads that create
-//!   short files.
+//! - `fd_budget`: the descriptors that each part may open; `semaphore`: limits the threads that
+//!   create short files.
 
 use std::io;
 

@@ -13,8 +13,8 @@
 //! - `walker`: the iterator over the source; `options` and `exclude`: which entries it returns.
 //! - `names`: the sorted names in one directory; `listing`: lists them; `name_set`: a set of them.
 //! - `directory` and `entry`: a directory and another entry, in both trees.
-//! - `destination`: makes directories in the destination; `containment`: refuses a destination in the
-//!   source.
+//! - `destination`: makes directories in the destination; `containment`: refuses a destination in
+//!   the source.
 //! - `path_node`: the path of a directory; `reopening`: opens directories again by it.
 //! - `collision`, `colliding_names` and `spelling`: names that a file system may not tell apart.
 //! - `map_names`: names that may be damage maps.

@@ -130,8 +130,8 @@ pub struct Args {
     )]
     pub(crate) delay_start: Option<OsString>,
 
-    /// Expect SIZE bytes in all (lines with -l), which the percentage and the time left refer to. @NAME
-    /// stands for the size of that file or directory
+    /// Expect SIZE bytes in all (lines with -l), which the percentage and the time left refer to.
+    /// @NAME stands for the size of that file or directory
     #[arg(
         short = 's',
         long,
@@ -419,9 +419,9 @@ pub struct Args {
     pub(crate) query: Option<OsString>,
 
     /// Run the command that the operands name, and show its input (in, 0), its output (out, 1) or
-    /// both (both, 2). Write
-    /// -- before the command, so that its options are left to it. -o and -X say where its output goes. Refuses -U and
-    /// --per-file, and with both also --hash and --on-progress
+    /// both (both, 2). Write -- before the command, so that its options are left to it. -o and -X
+    /// say where its output goes. Refuses -U and --per-file, and with both also --hash and
+    /// --on-progress
     #[arg(
         short = 'M',
         long,
@@ -444,8 +444,8 @@ pub struct Args {
     )]
     pub(crate) pidfile: Option<OsString>,
 
-    /// Print to standard error by which system calls the bytes are going to be moved, and why; and at
-    /// the end how they were moved
+    /// Print to standard error by which system calls the bytes are going to be moved, and why; and
+    /// at the end how they were moved
     #[arg(long)]
     pub(crate) explain: bool,
 

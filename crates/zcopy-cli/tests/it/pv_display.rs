@@ -34,7 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A shell script that calls `pv`, on a terminal of its own and in a directory of its own, which
 /// holds
 ///
-/// - `f`, 2048 bytes of `x`; `g`, 3072; `empty`; `dir` with files of 1000 and of 3000 bytes; the `lines` 1 to 1000;
+/// - `f`, 2048 bytes of `x`; `g`, 3072; `empty`; `dir` with files of 1000 and of 3000 bytes; the
+///   `lines` 1 to 1000;
 /// - the pipes `in` and `out`.
 pub(crate) struct Desk {
     terminal: Terminal,

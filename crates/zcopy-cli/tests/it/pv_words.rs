@@ -10,8 +10,8 @@
 //! 3. the format, or the letters;
 //! 4. the bytes moved, and 5. the total, or `-`;
 //! 6. the style of bars;
-//! 7. `g`, `k` and `8` as the options are named, `c` without UTF-8, `o` half a second later, when it
-//!    was over, and a full stop;
+//! 7. `g`, `k` and `8` as the options are named, `c` without UTF-8, `o` half a second later, when
+//!    it was over, and a full stop;
 //! 8. the name, or `-`.
 
 use std::time::Duration;

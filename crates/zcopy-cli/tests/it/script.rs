@@ -103,8 +103,8 @@ impl Tool {
         ours
     }
 
-    /// Asserts that the command line is refused with this message, that nothing is written, and that
-    /// the peers refuse it, too.
+    /// Asserts that the command line is refused with this message, that nothing is written, and
+    /// that the peers refuse it, too.
     #[track_caller]
     pub(crate) fn refuses(self, script: &str, message: &str) {
         let outcome = self.refuses_alone(script, message);

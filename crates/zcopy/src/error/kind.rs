@@ -87,7 +87,8 @@ fn endpoint(side: Side) -> &'static str {
     }
 }
 
-/// Returns the failed call and its side. A `poll` of one side did not fail: it found the side broken.
+/// Returns the failed call and its side. A `poll` of one side did not fail: it found the side
+/// broken.
 fn what_failed(call: &str, side: Side) -> String {
     match side {
         Side::Source | Side::Sink if call == "poll" => format!("the {}", endpoint(side)),

@@ -32,8 +32,8 @@ impl<'a, Source> FanOut<'a, Source> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
-    /// A sink that stalls, rather than fails, holds the others up. A socket in blocking mode fails if
-    /// it has a time-out of its own and has accepted nothing for that long:
+    /// A sink that stalls, rather than fails, holds the others up. A socket in blocking mode fails
+    /// if it has a time-out of its own and has accepted nothing for that long:
     ///
     /// ```
     /// use std::os::unix::net::UnixStream;
@@ -103,9 +103,9 @@ impl<'a, Source> FanOut<'a, Source> {
     /// bytes go to it [default: false].
     ///
     /// Choose it, with [`OnSinkError::Detach`], for a fan-out that should end with its last reader
-    /// although its source sends nothing. The error is `EPIPE`, or `ECONNRESET` of a connection that
-    /// was reset; no signal is raised while the fan-out waits. It costs a `poll(2)` before most
-    /// calls.
+    /// although its source sends nothing. The error is `EPIPE`, or `ECONNRESET` of a connection
+    /// that was reset; no signal is raised while the fan-out waits. It costs a `poll(2)` before
+    /// most calls.
     ///
     /// Readers of datagram sockets are not watched: such a socket does not poll as broken. A TCP
     /// socket whose peer has closed does not count as failed until the peer answers with a

@@ -42,7 +42,8 @@ use crate::{Relay, Session};
 /// ```
 ///
 /// Many relays in one thread, around `poll(2)`. An end of no interest is left out. A server that
-/// has thousands of relays would register their ends with `epoll(7)`, and step those that are ready:
+/// has thousands of relays would register their ends with `epoll(7)`, and step those that are
+/// ready:
 ///
 /// ```
 /// use std::os::unix::net::UnixStream;

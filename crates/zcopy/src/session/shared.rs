@@ -25,8 +25,8 @@ pub(crate) struct Shared<'a> {
     state: Arc<Mutex<State<'a>>>,
     /// The caller's `Stop`, which the task waits for.
     stop: Option<Stop>,
-    /// What a visit holds until it is over. A task waits for it before it asks for a thread, so that
-    /// no thread waits for another: those of dropped futures could occupy the whole pool.
+    /// What a visit holds until it is over. A task waits for it before it asks for a thread, so
+    /// that no thread waits for another: those of dropped futures could occupy the whole pool.
     turn: Arc<AsyncMutex<()>>,
 }
 

@@ -25,7 +25,8 @@
 //! - The kernel ignores `O_NONBLOCK` of the source, so that `EAGAIN` always means the sink.
 //! - Less than 1 MiB costs throughput on sockets. A much longer call, even a non-blocking one, can
 //!   run for seconds while the peer keeps draining: 10.7 s (M. Kellermann, LKML, September 2023).
-//! - Pipes and sockets receive the pages of the page cache itself (docs/strategies.md, "Page sharing").
+//! - Pipes and sockets receive the pages of the page cache itself (docs/strategies.md, "Page
+//!   sharing").
 //!
 //! Manual: [sendfile(2)](https://man7.org/linux/man-pages/man2/sendfile.2.html).
 

@@ -14,8 +14,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// Sends `bytes` in front of the bytes of the source [default: none].
     ///
     /// Choose it for a head that is to share segments with what follows (the head of an HTTP
-    /// response, for example), and for bytes that were read ahead of a descriptor ([`copy_buffered`] does that by
-    /// itself). A second call replaces the first.
+    /// response, for example), and for bytes that were read ahead of a descriptor
+    /// ([`copy_buffered`] does that by itself). A second call replaces the first.
     ///
     /// It is meant for heads: a step writes the rest of the prefix at once, beyond its bound and
     /// the rate, and pays the rate afterwards.

@@ -287,8 +287,8 @@ fn a_relay_holds_a_pipe_only_while_bytes_come_in_bulk() {
     assert_eq!(n_pipe_ends(), before, "after a second of silence");
 }
 
-/// Bulk arrives in pieces of which some are short, and reading and writing what follows such a piece
-/// takes three times the processor time of a splice.
+/// Bulk arrives in pieces of which some are short, and reading and writing what follows such a
+/// piece takes three times the processor time of a splice.
 #[test]
 fn a_short_piece_between_long_ones_goes_on_through_the_pipe() {
     if !needs(&[Strategy::SplicePipe]) {

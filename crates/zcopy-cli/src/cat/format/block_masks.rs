@@ -1,4 +1,5 @@
-//! [`BlockMasks`]: which bytes of a block need work, one bit for each byte, the lowest for the first.
+//! [`BlockMasks`]: which bytes of a block need work, one bit for each byte, the lowest for the
+//! first.
 
 #![allow(
     clippy::inline_always,

@@ -1,4 +1,5 @@
-//! [`OutBuffer`]: the formatted bytes. Each write may copy a few bytes too many, which the next covers.
+//! [`OutBuffer`]: the formatted bytes. Each write may copy a few bytes too many, which the next
+//! covers.
 
 #![allow(
     clippy::inline_always,

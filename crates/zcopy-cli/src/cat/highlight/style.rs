@@ -24,7 +24,8 @@ pub enum StyleError {
 
 /// Colours and attributes of text, separated by commas or spaces.
 ///
-/// - `black`, `red`, `green`, `yellow`, `blue`, `magenta`, `cyan`, `white`, and each as `bright-red`; `gray` or `grey`
+/// - `black`, `red`, `green`, `yellow`, `blue`, `magenta`, `cyan`, `white`, and each as
+///   `bright-red`; `gray` or `grey`
 /// - `0` to `255`: that colour of the terminal's palette
 /// - `#rrggbb`: any colour
 /// - each of these as the background: `on-red`, `on-bright-red`, `on-208`, `on-#rrggbb`

@@ -17,8 +17,8 @@ mod attached;
 /// The options that every tool has.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// Print to standard error by which system calls the bytes are going to be moved, and why; and at
-    /// the end how they were moved
+    /// Print to standard error by which system calls the bytes are going to be moved, and why; and
+    /// at the end how they were moved
     #[arg(long)]
     pub explain: bool,
 

@@ -163,7 +163,8 @@ pub struct ParseSizeError;
 ///
 /// # Errors
 ///
-/// [`ParseSizeError`] for a sign, a number without a digit before the point, and every other suffix.
+/// [`ParseSizeError`] for a sign, a number without a digit before the point, and every other
+/// suffix.
 pub fn parse_size(text: &str, si: bool) -> Result<u64, ParseSizeError> {
     parse(text, si, 1)
 }

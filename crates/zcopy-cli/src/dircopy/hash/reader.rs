@@ -27,8 +27,8 @@ pub(crate) const READ_SIZE: usize = 1 << 20;
 /// How often a file is read whose [attributes](Changes::Attributes) changed meanwhile.
 const MAX_READS: usize = 2;
 
-/// The least that is read of a file at first: files in `/proc` and `/sys` are to be read whole by one
-/// call.
+/// The least that is read of a file at first: files in `/proc` and `/sys` are to be read whole by
+/// one call.
 const MIN_READ_LIMIT: u64 = 1 << 20;
 
 /// The digest of a file that was read.
@@ -302,12 +302,12 @@ pub(crate) fn read_limit(size: u64) -> u64 {
     }
 }
 
-/// Reads a file to its end by transfers that `run` makes from the file's cursor, each with the limit
-/// that it is given. Returns the report of the last one.
+/// Reads a file to its end by transfers that `run` makes from the file's cursor, each with the
+/// limit that it is given. Returns the report of the last one.
 ///
-/// A file that grows meanwhile is not read to its end, which it may not have: one byte more than its
-/// size gives it another digest. A file of more bytes than its size (in `/proc`, or of a FUSE driver)
-/// is read whole.
+/// A file that grows meanwhile is not read to its end, which it may not have: one byte more than
+/// its size gives it another digest. A file of more bytes than its size (in `/proc`, or of a FUSE
+/// driver) is read whole.
 ///
 /// # Errors
 ///

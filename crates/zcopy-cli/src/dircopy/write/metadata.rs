@@ -57,10 +57,10 @@ pub(crate) fn mode_to_hand_on(file: Named<'_>, stat: &Stat) -> io::Result<Mode> 
 ///
 /// The first attribute that could not be kept. The others are kept as far as possible. Two losses
 /// are no error:
-/// - the owner, if the process lacks the privilege to set it. The set-user-ID and set-group-ID bits and the file's
-///   capabilities are then lost too;
-/// - attributes other than `user.*` that the file system of the destination lacks, or that a process without privileges
-///   may not read or set.
+/// - the owner, if the process lacks the privilege to set it. The set-user-ID and set-group-ID bits
+///   and the file's capabilities are then lost too;
+/// - attributes other than `user.*` that the file system of the destination lacks, or that a
+///   process without privileges may not read or set.
 pub(crate) fn apply(
     source: impl AsFd,
     destination: impl AsFd,

@@ -21,8 +21,8 @@ pub struct Format {
 pub enum Layout {
     /// Concatenated, in the width of the terminal, as a format string gives them.
     Written,
-    /// Separated by blanks, in the width of the terminal. If the total is unknown, the segments that
-    /// need it are left out.
+    /// Separated by blanks, in the width of the terminal. If the total is unknown, the segments
+    /// that need it are left out.
     Joined,
     /// Concatenated, as bare numbers of any width.
     Numeric,

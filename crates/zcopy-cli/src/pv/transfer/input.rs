@@ -51,7 +51,8 @@ impl AsFd for Input {
 
 /// Returns the size of all inputs in bytes, if it is known.
 ///
-/// It is unknown if an input cannot be opened, as for pv. That is reported when the input is copied.
+/// It is unknown if an input cannot be opened, as for pv. That is reported when the input is
+/// copied.
 pub(crate) fn total(names: &[OsString]) -> Option<u64> {
     let mut total = 0_u64;
     for name in names {

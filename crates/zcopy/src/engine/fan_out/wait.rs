@@ -201,8 +201,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     /// Ends a sink if its reader has closed.
     ///
     /// `POLLERR` alone does not prove that for a socket: completions of `MSG_ZEROCOPY` may wait in
-    /// the error queue, which the caller reads. `SO_ERROR` tells them apart. It also names the reason
-    /// if the connection was reset.
+    /// the error queue, which the caller reads. `SO_ERROR` tells them apart. It also names the
+    /// reason if the connection was reset.
     fn check_reader(&mut self, index: usize, found: PollFlags) -> Result<(), RunError> {
         let sink_state = &mut self.sinks[index];
         let sink = &sink_state.state.sink;

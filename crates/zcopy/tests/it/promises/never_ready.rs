@@ -334,7 +334,8 @@ fn promise_5_unread_completions_are_not_taken_for_a_closed_reader() {
     }
     drop(session);
 
-    // Once the reader has closed, the fan-out fails. Bytes that it has not read reset the connection.
+    // Once the reader has closed, the fan-out fails. Bytes that it has not read reset the
+    // connection.
     drop(reader);
     let error = FanOut::new(&source, &sink)
         .watch_readers(true)

@@ -132,11 +132,12 @@ pub(crate) fn rename(
 ///
 /// # Kernel notes
 ///
-/// - `EPERM`: the file system or the FUSE driver has no hard links; the directory is immutable, which rename(2) reports too; or
-///   `protected_hardlinks` forbids links to another owner's file;
+/// - `EPERM`: the file system or the FUSE driver has no hard links; the directory is immutable,
+///   which rename(2) reports too; or `protected_hardlinks` forbids links to another owner's file;
 /// - `EOPNOTSUPP`, `ENOSYS`, `EINVAL`: network and FUSE file systems, and older kernels;
 /// - `EXDEV`: AFS for links between directories, and union file systems;
-/// - `EMLINK`: the file has the most names possible: 65,000 on ext4, 1 on a file system without links.
+/// - `EMLINK`: the file has the most names possible: 65,000 on ext4, 1 on a file system without
+///   links.
 pub(crate) fn lacks_links(errno: Errno) -> bool {
     matches!(
         errno,

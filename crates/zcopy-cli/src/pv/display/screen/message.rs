@@ -7,9 +7,9 @@ use super::{EXIT_TIMEOUT, Row, Screen, WRITE_TIMEOUT};
 use crate::common::terminal::frame::fresh_line;
 
 impl Screen {
-    /// Writes a message above the display, and the next frame below it. If nothing is displayed, the
-    /// message goes to standard error. With `-c` it goes below the rows of all displays, and while
-    /// another program asks for a password, below its prompt.
+    /// Writes a message above the display, and the next frame below it. If nothing is displayed,
+    /// the message goes to standard error. With `-c` it goes below the rows of all displays, and
+    /// while another program asks for a password, below its prompt.
     ///
     /// If the terminal accepts nothing, the message is queued.
     pub fn write_message(&mut self, message: &str) {

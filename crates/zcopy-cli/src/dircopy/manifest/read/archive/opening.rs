@@ -133,8 +133,8 @@ impl Opening<'_> {
         })
     }
 
-    /// Begins to read a journal. One that is not found but still listed is opened again, as no other
-    /// run has removed it.
+    /// Begins to read a journal. One that is not found but still listed is opened again, as no
+    /// other run has removed it.
     ///
     /// # Errors
     ///
