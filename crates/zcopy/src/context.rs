@@ -21,7 +21,7 @@ use crate::stop::Stop;
 use crate::strategy::Strategy;
 use crate::sys::{Blocking, Errno, Kernel, PollFd};
 use crate::time_limits::TimeLimits;
-use crate::wait::{Awaited, PollState, Wait};
+use crate::wait::{Awaited, Wait, call_failed};
 
 /// How many steps in a row may block, all but the first behind a poll that found the endpoint
 /// ready, before the engine blames the strategy. Another process that uses the same pipe can cause
@@ -324,7 +324,7 @@ impl<'a, K: Kernel> Context<'a, K> {
         endpoint: &mut Endpoint<'_>,
     ) -> Result<(), CallError> {
         if endpoint.eagain_means_time_out(&self.kernel, side, self.blocking()) {
-            return Err(timed_out(side));
+            return Err(call_failed(side, Errno::AGAIN));
         }
         Ok(())
     }
@@ -337,10 +337,9 @@ impl<'a, K: Kernel> Context<'a, K> {
             return Ok(());
         }
         let mut awaited = self.awaited.drain(..);
-        match awaited.find(|awaited| awaited.state == PollState::TimedOut) {
-            Some(awaited) => Err(timed_out(awaited.side)),
-            None => Ok(()),
-        }
+        awaited
+            .find_map(|awaited| awaited.failure())
+            .map_or(Ok(()), Err)
     }
 
     /// Returns the report, which `complete` adds to, or the error that carries it. A failure of
@@ -371,13 +370,4 @@ impl<'a, K: Kernel> Context<'a, K> {
 /// Returns the error for a strategy that the caller requests and that cannot go on.
 pub(crate) fn requested_failed(strategy: Strategy, cause: Cause) -> RunError {
     RunError::unsuitable(strategy, "the attempt failed").caused_by(cause)
-}
-
-/// Returns the `EAGAIN` of a call on a socket whose own time-out has expired.
-pub(crate) fn timed_out(side: Side) -> CallError {
-    let call = match side {
-        Side::Source => "read",
-        Side::Sink | Side::Neither => "write",
-    };
-    CallError::new(call, side, Errno::AGAIN)
 }

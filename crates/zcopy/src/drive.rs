@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::call_error::CallError;
 use crate::context::{Context, RETRY_DELAY};
-use crate::endpoint;
+use crate::endpoint::PolledError;
 use crate::engine::{Engine, Flow};
 use crate::error::{Error, RunError};
 use crate::progress::Progress;
@@ -188,16 +188,17 @@ pub(crate) fn pending<'s, 'fd>(
     awaited.iter().filter(|awaited| awaited.is_pending())
 }
 
-/// Returns true if enough endpoints are ready, or if one is broken.
+/// Returns true if enough endpoints are ready, or if one is broken or has failed.
 fn is_over(awaited: &[Awaited<'_>], until: Until) -> bool {
     let is_polled = |awaited: &Awaited<'_>| matches!(awaited.state, PollState::Polled(_));
+    let has_failed = |awaited: &Awaited<'_>| matches!(awaited.state, PollState::Failed(_));
     let mut wanted = awaited.iter().filter(|a| a.event == Event::Ready);
     let is_ready = match until {
         Until::EachReady => wanted.all(is_polled),
         Until::OneReady => wanted.any(is_polled),
     };
     let mut watched = awaited.iter().filter(|a| a.event == Event::Broken);
-    is_ready || watched.any(is_polled)
+    is_ready || watched.any(is_polled) || awaited.iter().any(has_failed)
 }
 
 /// Returns the time until the first socket's own time-out expires.
@@ -228,12 +229,15 @@ fn poll<K: Kernel>(
     let pending = context.awaited.iter_mut().filter(|a| a.is_pending());
     for (awaited, polled) in pending.zip(&polled) {
         let events = polled.revents();
-        if awaited.event == Event::Ready
-            && endpoint::is_false_error(&context.kernel, awaited.fd, events)
-        {
-            has_false_error = true;
-        } else if !events.is_empty() {
-            awaited.state = PollState::Polled(events);
+        let error = match awaited.event {
+            Event::Ready => PolledError::of(&context.kernel, awaited.fd, events),
+            Event::Broken => PolledError::Pending,
+        };
+        match error {
+            PolledError::Pending if events.is_empty() => {}
+            PolledError::Pending => awaited.state = PollState::Polled(events),
+            PolledError::False => has_false_error = true,
+            PolledError::Cleared(errno) => awaited.state = PollState::Failed(errno),
         }
     }
     if has_false_error && timeout != Some(Duration::ZERO) {

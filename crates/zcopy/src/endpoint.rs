@@ -179,7 +179,9 @@ impl<'fd> Endpoint<'fd> {
     /// Whether it polls as writable, or as broken; the next call then returns the error.
     pub(crate) fn is_writable<K: Kernel>(&self, kernel: &K) -> bool {
         let found = self.poll(kernel, PollFlags::OUT);
-        found.is_ok_and(|found| !found.is_empty() && !is_false_error(kernel, self.fd, found))
+        found.is_ok_and(|found| {
+            !found.is_empty() && PolledError::of(kernel, self.fd, found) != PolledError::False
+        })
     }
 
     /// Whether it polls as readable. True if `poll(2)` fails; the next call then returns the error.
@@ -312,8 +314,29 @@ fn is_hang_up(events: PollFlags) -> bool {
     events.contains(PollFlags::HUP) && !events.contains(PollFlags::IN)
 }
 
-/// Returns whether an endpoint polls as broken and is not: completions of `MSG_ZEROCOPY` or time
-/// stamps wait in the error queue of a socket, which its owner reads. A call on it could sleep.
-pub(crate) fn is_false_error<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, events: PollFlags) -> bool {
-    events == PollFlags::ERR && kernel.socket_error(fd) == Ok(None)
+/// What it means that an endpoint polls as broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PolledError {
+    /// The next call returns the error, if there is one.
+    Pending,
+    /// There is none, and a call could sleep: completions of `MSG_ZEROCOPY` or time stamps wait in the
+    /// error queue of a socket, which its owner reads.
+    False,
+    /// The error of a socket. No call returns it any more, because reading it has cleared it.
+    Cleared(Errno),
+}
+
+impl PolledError {
+    /// Asks a socket for its error, if a poll returned `POLLERR` alone.
+    pub(crate) fn of<K: Kernel>(kernel: &K, fd: BorrowedFd<'_>, events: PollFlags) -> Self {
+        if events != PollFlags::ERR {
+            return Self::Pending;
+        }
+        match kernel.socket_error(fd) {
+            Ok(None) => Self::False,
+            Ok(Some(errno)) => Self::Cleared(errno),
+            // It is no socket.
+            Err(_) => Self::Pending,
+        }
+    }
 }

@@ -3,8 +3,9 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use crate::call_error::CallError;
 use crate::side::Side;
-use crate::sys::PollFlags;
+use crate::sys::{Errno, PollFlags};
 
 /// What has to happen before the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub(crate) enum PollState {
     /// returns the error.
     Polled(PollFlags),
     TimedOut,
+    /// The error of a socket, which no call returns any more.
+    Failed(Errno),
 }
 
 impl Wait {
@@ -119,6 +122,15 @@ impl<'fd> Awaited<'fd> {
         }
     }
 
+    /// Returns why the wait has failed, if it has.
+    pub(crate) fn failure(&self) -> Option<CallError> {
+        match self.state {
+            PollState::Pending | PollState::Polled(_) => None,
+            PollState::TimedOut => Some(call_failed(self.side, Errno::AGAIN)),
+            PollState::Failed(errno) => Some(call_failed(self.side, errno)),
+        }
+    }
+
     pub(crate) fn is_pending(&self) -> bool {
         self.state == PollState::Pending
     }
@@ -131,4 +143,13 @@ impl<'fd> Awaited<'fd> {
             (Event::Ready, _) => PollFlags::OUT,
         }
     }
+}
+
+/// Returns the error of the call that a wait replaces: `EAGAIN` if a socket's own time-out has expired.
+pub(crate) fn call_failed(side: Side, errno: Errno) -> CallError {
+    let call = match side {
+        Side::Source => "read",
+        Side::Sink | Side::Neither => "write",
+    };
+    CallError::new(call, side, errno)
 }

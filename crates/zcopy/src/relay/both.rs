@@ -9,7 +9,7 @@ use crate::call_error::CallError;
 use crate::classify;
 use crate::context::RETRY_DELAY;
 use crate::drive;
-use crate::endpoint::{self, Endpoint};
+use crate::endpoint::{Endpoint, PolledError};
 use crate::engine::{Callbacks, Engine, PairEngine};
 use crate::error::{Error, Result, RunError};
 use crate::fd_info::{FdInfo, Kind};
@@ -321,11 +321,25 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             }
         }
         let (a, b) = (polled.found(a), polled.found(b));
-        let is_false = |fd, events| endpoint::is_false_error(&self.kernel, fd, events);
-        if is_false(self.a, a) || is_false(self.b, b) {
-            // The next poll would return at once, too.
-            let _ = drive::sleep_unless_stopped(&self.kernel, self.stop.as_ref(), RETRY_DELAY);
-            return Ok(());
+        for (fd, events, is_a) in [(self.a, a, true), (self.b, b, false)] {
+            match PolledError::of(&self.kernel, fd, events) {
+                PolledError::Pending => {}
+                PolledError::False => {
+                    // The next poll would return at once, too.
+                    let stop = self.stop.as_ref();
+                    let _ = drive::sleep_unless_stopped(&self.kernel, stop, RETRY_DELAY);
+                    return Ok(());
+                }
+                PolledError::Cleared(errno) => {
+                    let from = if is_a {
+                        &mut self.a_to_b
+                    } else {
+                        &mut self.b_to_a
+                    };
+                    let error = from.fail(CallError::new("read", Side::Source, errno));
+                    return error.map_or(Ok(()), |error| Err(self.fail(error)));
+                }
+            }
         }
         let (readable, writable) = (PollFlags::IN | BROKEN, PollFlags::OUT | BROKEN);
         self.a_to_b

@@ -69,6 +69,7 @@ mod options;
 mod own_process;
 mod random;
 mod refused;
+mod refused_datagrams;
 mod resources;
 mod skip;
 mod strategies;

@@ -6,7 +6,6 @@ use super::FanOutEngine;
 use super::backlog::Storage;
 use super::sink_state::SinkState;
 use crate::call_error::CallError;
-use crate::context::timed_out;
 use crate::engine::Flow;
 use crate::error::RunError;
 use crate::fd_info::Kind;
@@ -127,15 +126,10 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let mut is_ready = false;
         for entry in 0..self.context.awaited.len() {
             let awaited = self.context.awaited[entry];
-            match (awaited.event, awaited.state) {
-                (Event::Ready, PollState::Polled(_)) => is_ready = true,
-                (_, PollState::TimedOut) if awaited.side == Side::Source => {
-                    return Err(timed_out(Side::Source).into());
-                }
-                (_, PollState::TimedOut) => {
-                    self.sink_failed(awaited.index, timed_out(Side::Sink))?;
-                }
-                _ => {}
+            match awaited.failure() {
+                Some(error) if awaited.side == Side::Source => return Err(error.into()),
+                Some(error) => self.sink_failed(awaited.index, error)?,
+                None => is_ready |= awaited.event == Event::Ready && !awaited.is_pending(),
             }
         }
         if !is_ready && self.has_live_sink() && self.retain_pending() {
