@@ -37,8 +37,8 @@ impl Remote {
     ///
     /// Returns the error in the options, in the wording of pv.
     pub(crate) fn from_args(args: &Args) -> Result<Option<Self>, String> {
-        let change = settings::number("process ID", args.remote.as_deref(), i32::MAX)?;
-        let query = settings::number("process ID", args.query.as_deref(), i32::MAX)?;
+        let change = settings::number("-R", args.remote.as_deref(), i32::MAX)?;
+        let query = settings::number("-Q", args.query.as_deref(), i32::MAX)?;
         let (remote, letter, what) = match (change, query) {
             (None, None) => return Ok(None),
             (Some(_), Some(_)) => {

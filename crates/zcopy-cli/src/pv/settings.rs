@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use clap::ArgMatches;
 
-use crate::common::cli::value::invalid;
 use crate::common::progress::units::{Unit, parse_rate, parse_size};
 use crate::pv::args::Args;
 use crate::pv::display::bar::BarStyle;
@@ -18,7 +17,9 @@ use crate::pv::transfer::digest::Algorithm;
 use crate::pv::transfer::inspector::Counted;
 
 pub(crate) use value::number;
-use value::{every, json_output, nonzero, precedes, read, seconds, sides, size, style};
+use value::{
+    SIZE, every, invalid, json_output, nonzero, precedes, read, seconds, sides, size, style,
+};
 
 mod value;
 
@@ -200,16 +201,16 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// Returns the error in a value, in the wording of GNU's tools.
+    /// Returns the error in a value, in the wording of pv.
     #[allow(
         clippy::too_many_lines,
         reason = "one value after the other, and none needs another"
     )]
     pub(crate) fn from_args(args: &Args, matches: &ArgMatches) -> Result<Self, String> {
         let si = |option: &str| args.si && precedes(matches, "si", option);
-        let size_of = |what, id, given: &Option<OsString>| {
+        let size_of = |option, id, given: &Option<OsString>| {
             let parse = |text: &str| parse_size(text, si(id)).ok();
-            read(what, given.as_deref(), parse)
+            read(option, given.as_deref(), SIZE, parse)
         };
 
         let json = args.json.as_deref().map(json_output).transpose()?.flatten();
@@ -220,8 +221,8 @@ impl Settings {
             None => Output::Stdout,
         };
         if let (Some(JsonOutput::Fd(1)), Output::Stdout) = (&json, &output) {
-            let message = invalid("descriptor", "1".as_ref());
-            return Err(format!("{message}: the bytes go there"));
+            let complaint = "invalid descriptor: the bytes go there";
+            return Err(invalid("--json", "1".as_ref(), complaint));
         }
         let form = if args.quiet {
             Form::Quiet
@@ -262,7 +263,8 @@ impl Settings {
             Some(spec) => {
                 let spec = spec.to_string_lossy();
                 let extra = ExtraDisplay::parse(&spec);
-                Some(extra.ok_or_else(|| invalid("extra display", spec.as_ref().as_ref()))?)
+                let complaint = "invalid extra display";
+                Some(extra.ok_or_else(|| invalid("-x", spec.as_ref().as_ref(), complaint))?)
             }
             None => None,
         };
@@ -276,8 +278,8 @@ impl Settings {
             (Counted::Bytes, true) => Unit::Bits,
             (Counted::Bytes, false) => Unit::Bytes,
         };
-        let buffer_size = size_of("buffer size", "buffer_size", &args.buffer_size)?;
-        let block = size_of("block size", "error_skip_block", &args.error_skip_block)?;
+        let buffer_size = size_of("-B", "buffer_size", &args.buffer_size)?;
+        let block = size_of("-Z", "error_skip_block", &args.error_skip_block)?;
         let block = block.and_then(NonZeroU64::new);
         let shows_bytes =
             format.needs_bytes() || extra.as_ref().is_some_and(ExtraDisplay::needs_bytes);
@@ -301,30 +303,23 @@ impl Settings {
                 Some(given) => Some(size(given, si("size"))?),
                 None => None,
             },
-            interval: seconds("interval", args.interval.as_deref())?.map_or(
+            interval: seconds("-i", args.interval.as_deref())?.map_or(
                 Duration::from_secs(1),
                 |seconds| {
                     Duration::from_secs_f64(seconds.clamp(*INTERVALS.start(), *INTERVALS.end()))
                 },
             ),
             window: Duration::from_secs(
-                number(
-                    "number of seconds",
-                    args.average_rate_window.as_deref(),
-                    u32::MAX,
-                )?
-                .map_or(30, |s| s.max(1))
-                .into(),
+                number("-m", args.average_rate_window.as_deref(), u32::MAX)?
+                    .map_or(30, |s| s.max(1))
+                    .into(),
             ),
-            delay: seconds("delay", args.delay_start.as_deref())?
-                .map_or(Duration::ZERO, |seconds| {
-                    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-                }),
+            delay: seconds("-D", args.delay_start.as_deref())?.map_or(Duration::ZERO, |seconds| {
+                Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+            }),
             waits: args.wait,
-            columns: number("number of columns", args.width.as_deref(), u16::MAX)?
-                .filter(|columns| *columns > 0),
-            rows: number("number of rows", args.height.as_deref(), u16::MAX)?
-                .filter(|rows| *rows > 0),
+            columns: number("-w", args.width.as_deref(), u16::MAX)?.filter(|columns| *columns > 0),
+            rows: number("-H", args.height.as_deref(), u16::MAX)?.filter(|rows| *rows > 0),
             stats: args.stats,
             force: args.force,
             own_row: args.cursor,
@@ -336,13 +331,12 @@ impl Settings {
                 }),
                 None => None,
             },
-            rate_limit: read("rate", args.rate_limit.as_deref(), |text| {
+            rate_limit: read("-L", args.rate_limit.as_deref(), SIZE, |text| {
                 parse_rate(text, si("rate_limit")).ok()
             })?
             .and_then(NonZeroU64::new),
             buffer_size: buffer_size.and_then(nonzero),
-            pipe_size: size_of("pipe size", "pipe_buffer_size", &args.pipe_buffer_size)?
-                .and_then(nonzero),
+            pipe_size: size_of("-J", "pipe_buffer_size", &args.pipe_buffer_size)?.and_then(nonzero),
             reads_and_writes: args.no_splice || buffer_size.is_some() || shows_bytes,
             skip: match args.skip_errors {
                 0 => Skip::Never,
@@ -382,7 +376,7 @@ pub(crate) fn switches(args: &Args, form: Form) -> Result<Switches, String> {
         average: args.average_rate,
         bytes: args.bytes || args.bits,
         buffer: args.buffer_percent,
-        tail: number("number of bytes", args.last_written.as_deref(), usize::MAX)?,
+        tail: number("-A", args.last_written.as_deref(), usize::MAX)?,
         name: !args.name.is_empty(),
         tab: args.conemu,
         ratio: false,

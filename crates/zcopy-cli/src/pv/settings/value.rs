@@ -1,4 +1,5 @@
-//! Parsers of option values, and messages about invalid ones.
+//! Parsers of option values, and messages about invalid ones in the wording of pv: `-s: x: numeric
+//! value not understood`.
 
 use std::ffi::OsStr;
 use std::str::FromStr;
@@ -7,14 +8,29 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 
 use super::{JsonOutput, Sides, Size};
-use crate::common::cli::value;
+use crate::common::cli::quote::quoted;
 use crate::common::progress::units::parse_size;
 use crate::pv::display::bar::BarStyle;
 
-/// Parses a value, or returns the message about an invalid one.
+/// The expectation that an invalid size or rate does not meet.
+pub(super) const SIZE: &str = "numeric value not understood";
+
+/// The expectation that invalid seconds do not meet.
+const SECONDS: &str = "numeric argument expected";
+
+/// The expectation that an invalid whole number does not meet.
+const INTEGER: &str = "integer argument expected";
+
+/// Returns the message about an invalid value of an option.
+pub(super) fn invalid(option: &str, given: &OsStr, complaint: &str) -> String {
+    format!("{option}: {}: {complaint}", quoted(given))
+}
+
+/// Parses the value of an option, or returns the message about an invalid one.
 pub(super) fn read<T>(
-    what: &str,
+    option: &str,
     given: Option<&OsStr>,
+    complaint: &str,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, String> {
     let Some(given) = given else {
@@ -22,13 +38,13 @@ pub(super) fn read<T>(
     };
     match parse(&given.to_string_lossy()) {
         Some(value) => Ok(Some(value)),
-        None => Err(value::invalid(what, given)),
+        None => Err(invalid(option, given, complaint)),
     }
 }
 
 /// Parses a whole number. Numbers above `max` become `max`.
 pub(crate) fn number<T: FromStr + Copy>(
-    what: &str,
+    option: &str,
     given: Option<&OsStr>,
     max: T,
 ) -> Result<Option<T>, String> {
@@ -38,15 +54,15 @@ pub(crate) fn number<T: FromStr + Copy>(
         // Digits that do not parse are too large.
         is_number.then(|| digits.parse().unwrap_or(max))
     };
-    read(what, given, parse)
+    read(option, given, INTEGER, parse)
 }
 
-pub(super) fn seconds(what: &str, given: Option<&OsStr>) -> Result<Option<f64>, String> {
+pub(super) fn seconds(option: &str, given: Option<&OsStr>) -> Result<Option<f64>, String> {
     let parse = |text: &str| {
         let seconds = text.replace(',', ".").parse::<f64>().ok()?;
         (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
     };
-    read(what, given, parse)
+    read(option, given, SECONDS, parse)
 }
 
 pub(super) fn size(given: &OsStr, si: bool) -> Result<Size, String> {
@@ -55,7 +71,7 @@ pub(super) fn size(given: &OsStr, si: bool) -> Result<Size, String> {
         return Ok(Size::SameAs(OsStr::from_bytes(path).into()));
     }
     let parse = |text: &str| parse_size(text, si).ok();
-    let size = read("size", Some(given), parse)?;
+    let size = read("-s", Some(given), SIZE, parse)?;
     Ok(Size::Exact(size.unwrap_or_default()))
 }
 
@@ -64,12 +80,12 @@ pub(super) fn sides(given: &OsStr) -> Result<Sides, String> {
         b"in" | b"0" => Ok(Sides::Input),
         b"out" | b"1" => Ok(Sides::Output),
         b"both" | b"2" => Ok(Sides::Both),
-        _ => Err(value::invalid("side", given)),
+        _ => Err(invalid("-M", given, "invalid side specification")),
     }
 }
 
 pub(super) fn style(given: Option<&OsStr>) -> Result<BarStyle, String> {
-    let style = read("bar style", given, BarStyle::parse)?;
+    let style = read("-u", given, "invalid bar style", BarStyle::parse)?;
     Ok(style.unwrap_or_default())
 }
 
@@ -78,7 +94,8 @@ pub(super) fn every(given: Option<&OsStr>) -> Result<f64, String> {
         let percent = text.trim_end_matches('%').parse::<f64>().ok()?;
         (percent > 0.0 && percent <= 100.0).then_some(percent)
     };
-    Ok(read("percentage", given, parse)?.unwrap_or(10.0))
+    let complaint = "percentage above 0 and up to 100 expected";
+    Ok(read("--every", given, complaint, parse)?.unwrap_or(10.0))
 }
 
 /// Parses the output for objects. Returns `None` for standard error.
@@ -86,12 +103,14 @@ pub(super) fn json_output(given: &OsStr) -> Result<Option<JsonOutput>, String> {
     use std::os::unix::ffi::OsStrExt as _;
     let bytes = given.as_bytes();
     if bytes.is_empty() {
-        return Err(value::invalid("file or descriptor", given));
+        return Err(invalid("--json", given, "file or descriptor expected"));
     }
     if !bytes.iter().all(u8::is_ascii_digit) {
         return Ok(Some(JsonOutput::File(given.into())));
     }
-    let fd = read("descriptor", Some(given), |text| text.parse().ok())?;
+    let fd = read("--json", Some(given), "invalid descriptor", |text| {
+        text.parse().ok()
+    })?;
     Ok(fd.filter(|fd| *fd != 2).map(JsonOutput::Fd))
 }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::common::cli::message;
-use crate::common::cli::value;
+use crate::common::cli::quote::quoted;
 
 /// A target of `-d`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,10 +136,12 @@ fn add_list(targets: &mut Vec<Target>, list: &OsStr, source: SpecSource<'_>) -> 
     Ok(())
 }
 
+/// The expectation that an invalid specification does not meet.
+const EXPECTED: &str = "process ID or pid:fd pair expected";
+
 /// Parses the number of a process, with or without that of a descriptor, or a path, which contains
 /// a slash.
 fn parse(spec: &OsStr) -> Result<Target, &'static str> {
-    const EXPECTED: &str = "process ID or PID:FD";
     if spec.as_bytes().contains(&b'/') {
         return Ok(Target::File(spec.into()));
     }
@@ -155,7 +157,7 @@ fn parse(spec: &OsStr) -> Result<Target, &'static str> {
     }
     let pid = pid.parse().ok().filter(|pid| *pid > 0);
     let fd = fd.map(str::parse).transpose();
-    let pid = pid.ok_or("process ID")?;
+    let pid = pid.ok_or("invalid process ID")?;
     Ok(match fd.map_err(|_| EXPECTED)? {
         Some(fd) => Target::Descriptor(pid, fd),
         None => Target::Process(pid),
@@ -188,12 +190,12 @@ impl SpecSource<'_> {
         }
     }
 
-    /// Returns the error of a specification that may be a number.
+    /// Returns the error of a specification that may be a number. pv leaves out the value of `-d`.
     fn wrong(self, spec: &OsStr, what: &str) -> String {
-        let message = value::invalid(what, spec);
         match self {
-            Self::Option | Self::Operand => message,
-            Self::Line(..) => format!("{self}: {message}"),
+            Self::Option => format!("{self}: {what}"),
+            Self::Operand => format!("{}: {what}", quoted(spec)),
+            Self::Line(..) => format!("{self}: {}: {what}", quoted(spec)),
         }
     }
 }
@@ -243,18 +245,18 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_named() {
         for (spec, complaint) in [
-            ("abc", "process ID or PID:FD"),
-            ("", "process ID or PID:FD"),
-            (":3", "process ID or PID:FD"),
-            ("12:", "process ID or PID:FD"),
-            ("12:x", "process ID or PID:FD"),
-            ("+12", "process ID or PID:FD"),
-            ("12:99999999999", "process ID or PID:FD"),
-            ("0", "process ID"),
-            ("99999999999", "process ID"),
+            ("abc", EXPECTED),
+            ("", EXPECTED),
+            (":3", EXPECTED),
+            ("12:", EXPECTED),
+            ("12:x", EXPECTED),
+            ("+12", EXPECTED),
+            ("12:99999999999", EXPECTED),
+            ("0", "invalid process ID"),
+            ("99999999999", "invalid process ID"),
         ] {
-            let complaint = value::invalid(complaint, spec.as_ref());
-            assert_eq!(of(&[spec]), Err(complaint.clone()), "{spec}");
+            assert_eq!(of(&[spec]), Err(format!("-d: {complaint}")), "{spec}");
+            let complaint = format!("{}: {complaint}", quoted(spec.as_ref()));
             assert_eq!(of(&["12", spec]), Err(complaint), "{spec}");
         }
         for (spec, complaint) in [
@@ -277,10 +279,10 @@ mod tests {
         fs::write(&list, "# two\n\n 12 \n7\n").unwrap();
         assert_eq!(of(&[&spec]), Ok(vec![all_of(12), all_of(7)]));
         for (line, complaint) in [
-            ("0:5", value::invalid("process ID", "0:5".as_ref())),
-            ("x", value::invalid("process ID or PID:FD", "x".as_ref())),
-            ("=", "=: missing process name".to_owned()),
-            ("@list", "@: list within a list".to_owned()),
+            ("0:5", "'0:5': invalid process ID"),
+            ("x", "x: process ID or pid:fd pair expected"),
+            ("=", "=: missing process name"),
+            ("@list", "@: list within a list"),
         ] {
             fs::write(&list, format!("12\n{line}\n")).unwrap();
             let complaint = format!("{}:2: {complaint}", list.display());
