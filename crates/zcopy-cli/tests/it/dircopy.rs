@@ -21,6 +21,7 @@ mod hard_links_copied;
 mod holes;
 mod hostile;
 mod interrupted;
+mod json_objects;
 mod kept;
 mod killed;
 mod kinds;
