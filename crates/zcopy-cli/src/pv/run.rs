@@ -41,9 +41,8 @@ pub fn run(args: &Args, matches: &ArgMatches) -> ExitCode {
         Ok((Some(remote), settings)) => remote.run(args, settings),
         Ok((None, settings)) if !args.watchfd.is_empty() => watch::follow(args, &settings).into(),
         Ok((None, mut settings)) => {
-            if settings.extra.as_ref().is_some_and(|extra| extra.process) {
-                sys::title::make_room();
-            }
+            // `-R` may ask for a title later, when other threads read the environment.
+            sys::title::make_room();
             match settings.monitor.take() {
                 Some(monitor) => monitor::run(settings, &monitor).into(),
                 None => transfer(settings).into(),

@@ -489,6 +489,25 @@ fn who_is_not_asked_needs_no_home_and_has_no_descriptor_for_it() {
     assert!(running.0.wait().unwrap().success());
 }
 
+/// It had the room of the arguments alone.
+#[test]
+fn a_process_title_has_the_room_of_the_environment_too() {
+    let user = User::new();
+    let mut command = user.zc_pv(&["-fX", "-w300", "-L1K", "/dev/zero"]);
+    command.env("ROOM", " ".repeat(300)).stderr(Stdio::null());
+    let running = Running::start(&mut command);
+    let title = format!("{} end", "long ".repeat(40));
+    user.changes(running.pid(), &["-w300", "-x", &format!("process:{title}")]);
+    let begin = Instant::now();
+    let shown = || fs::read(format!("/proc/{}/cmdline", running.pid())).unwrap();
+    while !shown().ends_with(format!("-- {title}\0").as_bytes()) {
+        let shown = shown();
+        let shown = String::from_utf8_lossy(&shown);
+        assert!(begin.elapsed() < PATIENCE, "{shown}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn a_value_that_is_no_number_is_refused_with_pvs_status() {
     let ours = Path::new(env!("CARGO_BIN_EXE_zc-pv"));
