@@ -295,9 +295,9 @@ impl TransferView {
         let Some(extra) = &self.settings.extra else {
             return;
         };
-        let mut line = String::new();
         let format = extra.format.as_ref().unwrap_or(&self.format);
-        render(format, reading, &self.options(), &mut line);
+        // Bars have the width of the terminal, but no terminal limits the length of a title.
+        let line = render::uncut(format, reading, &self.options());
         if extra.window {
             self.screen.set_window_title(line.trim_end());
         }

@@ -79,6 +79,15 @@ const MAX_COLUMNS: usize = 10_000;
 /// assert_eq!(line, "1.00KiB 0:00:01 [1.00KiB/s] [=====>       ]  50% ETA 0:00:01");
 /// ```
 pub fn render(format: &Format, reading: &Reading, options: &RenderOptions, out: &mut String) {
+    let line = uncut(format, reading, options);
+    match format.layout {
+        Layout::Numeric => out.push_str(&line),
+        Layout::Written | Layout::Joined => out.push_str(&ansi::cut(&line, options.width)),
+    }
+}
+
+/// Returns the line of [`render`] before it is cut to the width of the terminal.
+pub(crate) fn uncut(format: &Format, reading: &Reading, options: &RenderOptions) -> String {
     let shown = Line {
         reading,
         options,
@@ -108,10 +117,7 @@ pub fn render(format: &Format, reading: &Reading, options: &RenderOptions, out: 
     if leaves_colour(&segments, options) {
         line.push_str(sgr::RESET);
     }
-    match format.layout {
-        Layout::Numeric => out.push_str(&line),
-        Layout::Written | Layout::Joined => out.push_str(&ansi::cut(&line, options.width)),
-    }
+    line
 }
 
 /// Returns whether the last segment that sets a colour leaves one set.

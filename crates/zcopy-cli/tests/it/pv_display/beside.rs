@@ -60,6 +60,29 @@ fn ps_shows_the_line_in_place_of_the_arguments() {
     }
 }
 
+/// The title was cut to the width of the terminal, as the line is.
+#[test]
+fn no_title_is_cut_to_the_width_of_the_terminal() {
+    let title = "a title of fifty columns, which is wider than that";
+    let mut desk = Desk::sized(
+        8,
+        40,
+        &format!(
+            "pv -Xx 'window,process:{title} %b' -i 0.1 -s 2000 < in & \
+             until tr '\\0' '\\n' < /proc/$!/cmdline | grep -a '^pv[ ]-- .*1000' > shown; do sleep 0.01; done; \
+             wait"
+        ),
+    );
+    let mut source = desk.source();
+    source.write_all(&[0; 1000]).unwrap();
+    let shown = desk.line_in("shown");
+    drop(source);
+    let _ = desk.end();
+    assert_eq!(shown, format!("pv -- {title} 1000  B"));
+    let titles = desk.seen().titles().to_vec();
+    assert!(titles.contains(&format!("{title} 1000  B")), "{titles:?}");
+}
+
 /// The title takes the place of the environment, too, as with pv. Commands keep theirs.
 #[test]
 fn a_title_is_as_long_as_arguments_and_environment_together() {
