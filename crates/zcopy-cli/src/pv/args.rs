@@ -433,7 +433,7 @@ pub struct Args {
     )]
     pub(crate) monitor: Option<OsString>,
 
-    /// Write the process ID to FILE, and remove FILE at the end
+    /// Write the process ID to FILE, and remove FILE at the end if it still holds that
     #[arg(
         short = 'P',
         long,

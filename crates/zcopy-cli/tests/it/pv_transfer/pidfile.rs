@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
-use super::{as_pv, ends, run};
+use super::{as_pv, ends, run, run_pv};
 use crate::child::{end_of, zc_pv};
 
 #[test]
@@ -59,6 +59,18 @@ fn what_somebody_else_has_put_there_stays() {
         run("mkfifo q; { until test -s p; do :; done; echo other > p; cat f > q; } & pv -q -P p q");
     outcome.succeeds_with("hi\n");
     assert_eq!(outcome.files["p"], b"other\n");
+    // Another process has taken the name over, and runs on.
+    let script = "mkfifo q; \
+        { until test -s p; do :; done; echo 1 > other; mv other p; cat f > q; } & pv -q -P p q";
+    let outcome = run(script);
+    outcome.succeeds_with("hi\n");
+    assert_eq!(outcome.files["p"], b"1\n");
+    if let Some(theirs) = run_pv(script) {
+        assert!(!theirs.files.contains_key("p"), "pv removes it");
+    }
+    let page = crate::generated::generated(env!("CARGO_BIN_EXE_zc-pv"), "man");
+    let page = page.replace('\n', " ");
+    assert!(page.contains("remove FILE at the end if it still holds that"));
 }
 
 #[test]
