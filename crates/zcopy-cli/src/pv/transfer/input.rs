@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use rustix::fs::{FileType, OFlags, SeekFrom};
+use rustix::fs::{FileType, OFlags, SeekFrom, Stat};
 
 use crate::common::sys;
 use crate::pv::transfer::block_device;
@@ -52,11 +52,15 @@ impl AsFd for Input {
 /// Returns the size of all inputs in bytes, if it is known.
 ///
 /// It is unknown if an input cannot be opened, as for pv. That is reported when the input is
-/// copied.
+/// copied. It is also unknown if the size of any input is, where pv forgets only the inputs before
+/// that one. `/dev/null` is empty.
 pub(crate) fn total(names: &[OsString]) -> Option<u64> {
     let mut total = 0_u64;
     for name in names {
         let stat = status(name).ok()?;
+        if memory_device(&stat) == Some(NULL) {
+            continue;
+        }
         // Opening and closing a named pipe would make its writer fail.
         if !matches!(
             FileType::from_raw_mode(stat.st_mode),
@@ -72,7 +76,7 @@ pub(crate) fn total(names: &[OsString]) -> Option<u64> {
 }
 
 /// Returns the status of an input, without opening it.
-pub(crate) fn status(name: &OsStr) -> io::Result<rustix::fs::Stat> {
+pub(crate) fn status(name: &OsStr) -> io::Result<Stat> {
     if name == "-" {
         sys::check_open(rustix::stdio::stdin())?;
         return Ok(rustix::fs::fstat(rustix::stdio::stdin())?);
@@ -94,20 +98,26 @@ pub(crate) fn remaining(fd: BorrowedFd<'_>) -> Option<u64> {
     Some(size.saturating_sub(at))
 }
 
-/// Returns whether this is a memory device whose bytes never end (`null(4)`, `full(4)`,
-/// `random(4)`).
-pub(crate) fn is_endless(fd: BorrowedFd<'_>) -> bool {
+/// The minor number of `/dev/null`.
+const NULL: u32 = 3;
+
+/// Returns the minor number of a memory device (`null(4)`, `full(4)`, `random(4)`).
+fn memory_device(stat: &Stat) -> Option<u32> {
     const MEMORY: u32 = 1;
+    let is_character_device = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice;
+    let is_memory = is_character_device && rustix::fs::major(stat.st_rdev) == MEMORY;
+    is_memory.then(|| rustix::fs::minor(stat.st_rdev))
+}
+
+/// Returns whether this is a memory device whose bytes never end.
+pub(crate) fn is_endless(fd: BorrowedFd<'_>) -> bool {
     const ZERO: u32 = 5;
     const FULL: u32 = 7;
     const RANDOM: u32 = 8;
     const URANDOM: u32 = 9;
-    rustix::fs::fstat(fd).is_ok_and(|stat| {
-        let device = stat.st_rdev;
-        FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
-            && rustix::fs::major(device) == MEMORY
-            && matches!(rustix::fs::minor(device), ZERO | FULL | RANDOM | URANDOM)
-    })
+    let device = rustix::fs::fstat(fd).ok();
+    let device = device.as_ref().and_then(memory_device);
+    matches!(device, Some(ZERO | FULL | RANDOM | URANDOM))
 }
 
 /// Returns whether the size of a file is reliable even if it is 0.

@@ -11,6 +11,25 @@ fn the_size_of_files_is_their_sum() {
     as_pv("pv f g > /dev/null; pv f < g > /dev/null; pv - < f > /dev/null; pv < f > /dev/null");
 }
 
+/// One device made the total unknown, also an empty one.
+#[test]
+fn the_null_device_is_empty_and_other_devices_have_no_size() {
+    for files in ["f /dev/null", "/dev/null f", "f /dev/null g"] {
+        let script = format!("pv -pw 20 {files} > /dev/null");
+        leaves(&script, &["[============>] 100%"]);
+    }
+    as_pv("pv -pw 20 /dev/null f > /dev/null; pv -pw 20 /dev/null > /dev/null");
+    // pv forgets the files before such a device, and shows 100 % here and more elsewhere.
+    for files in ["f /proc/version", "/proc/version f", "f - < /dev/tty"] {
+        let mut desk = Desk::with(&format!("stty -echo; pv -pw 20 {files} > /dev/null"));
+        if files.ends_with("tty") {
+            desk.press(b"\x04");
+        }
+        let rows = desk.left();
+        assert!(rows[0].contains("<=>"), "{files}: {rows:?}");
+    }
+}
+
 #[test]
 fn a_size_that_is_given_stands_above_the_files_own() {
     leaves("pv -pw 20 -s 4096 f > /dev/null", &["[=====>       ]  50%"]);

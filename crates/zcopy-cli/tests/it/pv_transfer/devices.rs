@@ -64,6 +64,30 @@ fn a_disk_is_moved_whole_and_its_size_is_known() {
 }
 
 #[test]
+fn the_size_of_a_disk_is_part_of_the_total() {
+    let image = image(8);
+    let Some((_device, path)) = device_over(image.path()) else {
+        return;
+    };
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len(8 << 20).unwrap();
+    let null = std::path::Path::new("/dev/null");
+    for inputs in [[&path, file.path(), null], [null, file.path(), &path]] {
+        let mut command = zc_pv();
+        command.args(["--json", "-X"]).args(inputs);
+        let output = command.output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let last = said.lines().last().unwrap();
+        for words in [
+            "\"bytes\":16777216,\"total\":16777216,",
+            "\"percent\":100.0,",
+        ] {
+            assert!(last.contains(words), "{inputs:?}: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_disk_is_filled_to_its_end_and_no_further() {
     let image = image(8);
     let Some((device, path)) = device_over(image.path()) else {
