@@ -209,3 +209,22 @@ fn a_page_has_the_words_that_the_help_explains_below_the_options() {
         }
     }
 }
+
+/// The lines of a page that are longer than 100 columns, without code and tables.
+fn long_lines(page: &str) -> Vec<&str> {
+    let mut is_code = false;
+    let lines = page.lines().filter(|line| {
+        is_code ^= line.starts_with("```");
+        !is_code && !line.starts_with('|') && line.chars().count() > 100
+    });
+    lines.collect()
+}
+
+#[test]
+fn no_line_of_these_pages_is_longer_than_100_columns() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools");
+    for name in ["install", "pv", "cat", "tee", "yes"] {
+        let page = std::fs::read_to_string(directory.join(name).with_extension("md")).unwrap();
+        assert_eq!(long_lines(&page), [""; 0], "{name}");
+    }
+}
