@@ -378,7 +378,7 @@ fn objects_that_cannot_be_written_are_an_error() {
             ],
         );
     }
-    // Of the transfer's own error, both are told.
+    // If the transfer fails too, zc-pv reports both errors.
     leaves(
         "pv -q --json=/dev/full nope; echo $?",
         &[
@@ -395,14 +395,15 @@ fn objects_that_cannot_be_written_are_an_error() {
             "2",
         ],
     );
-    // What cannot be told has the status alone. A reader that has gone is none of these.
+    // If standard error cannot be written, the status alone tells the failure of the objects. A
+    // reader that has left causes no failure.
     leaves(
         "pv --json f 2> /dev/full > /dev/null; echo $?; pv -n f 2> /dev/full > /dev/null; echo $?; \
          { pv --json f > /dev/null; echo $? >&3; } 2>&1 3> status | :; cat status; \
          pv -q --json=3 f 3> >(:) > /dev/null; echo $?",
         &["8", "0", "0", "0"],
     );
-    // So is the state that a command of --on-progress is given.
+    // The command of --on-progress gets the state failed, too.
     leaves(
         "pv -q -i 0.1 -L 10K --json=/dev/full --on-progress 'echo $ZC_PV_STATE >> states' f \
          2> /dev/null > /dev/null; tail -n 1 states",
