@@ -16,7 +16,7 @@ use crate::common::cli::keyword::{self, Keyword};
     version,
     about = "Copy standard input to each FILE, and also to standard output, by the best route the \
              kernel offers.",
-    after_help = "MODE says what a write error does:\n  \
+    after_help = "MODE says what happens if an output cannot be written:\n  \
                   warn         diagnose it, and go on with the other outputs\n  \
                   warn-nopipe  the same, but say nothing of pipes whose reader has gone\n  \
                   exit         diagnose it, and exit\n  \
@@ -42,7 +42,8 @@ pub struct Args {
     #[arg(short = 'p', overrides_with = "output_error")]
     outlives_readers: bool,
 
-    /// What a write error does; see below [without MODE: warn-nopipe]
+    /// Choose by MODE, as described below, whether zc-tee reports a write error and whether it exits
+    /// [without MODE: warn-nopipe]
     #[arg(
         long,
         value_name = "MODE",

@@ -94,6 +94,19 @@ fn help_shows_no_markup() {
     }
 }
 
+/// The help referred to another place for the meaning of this option.
+#[test]
+fn the_help_says_what_output_error_chooses() {
+    let (_, program) = TOOLS.iter().find(|(tool, _)| *tool == "zc-tee").unwrap();
+    let help = unwrapped(&help(program));
+    for words in [
+        "whether zc-tee reports a write error and whether it exits",
+        "MODE says what happens if an output cannot be written:",
+    ] {
+        assert!(help.contains(words), "{words}: {help}");
+    }
+}
+
 /// The default of an option is told in other words than that of its value.
 #[test]
 fn defaults_stand_in_brackets() {
