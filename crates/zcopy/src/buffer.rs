@@ -117,11 +117,27 @@ impl Buffer {
         if !self.has_memory() {
             return None;
         }
-        let empty = Self::with_max_capacity(self.max_capacity);
+        let empty = Self {
+            was_filled: self.was_filled,
+            ..Self::with_max_capacity(self.max_capacity)
+        };
         let mut taken = std::mem::replace(self, empty);
         taken.clear();
-        taken.was_filled = false;
         Some(taken)
+    }
+
+    /// Puts the memory of `other` into this buffer, which has none. Returns `other` if it has more
+    /// memory than this buffer may have.
+    pub(crate) fn put_memory(&mut self, other: Self) -> Option<Self> {
+        if other.capacity > self.max_capacity {
+            return Some(other);
+        }
+        *self = Self {
+            max_capacity: self.max_capacity,
+            was_filled: self.was_filled,
+            ..other
+        };
+        None
     }
 
     /// Allocates memory for `len` bytes, at most [`max_capacity`](Self::max_capacity). Keeps memory

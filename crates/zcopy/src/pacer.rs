@@ -24,7 +24,8 @@ pub(crate) struct Pacer<'a> {
     /// How many more steps may be taken without tokens to find the end of the source, until the
     /// rate limit allows a step.
     probes_left: u32,
-    /// Whether bytes have moved without tokens: a prefix, a message, or what such a step found.
+    /// Whether bytes have moved without tokens (a prefix, a message, or what such a step found) and
+    /// no tokens have been taken since, so that they may not be paid for.
     has_debt_of_its_own: bool,
 }
 
@@ -136,6 +137,7 @@ impl<'a> Pacer<'a> {
         let taken = account.take(kernel.now(), wanted, in_flight);
         if taken.is_ok() {
             self.probes_left = MAX_PROBES;
+            self.has_debt_of_its_own = false;
         }
         taken
     }

@@ -59,6 +59,8 @@ pub(crate) struct Held {
     /// accepted.
     tokens: u64,
     reservation: Option<Reservation>,
+    /// The end of the line when the transfer last took tokens that nobody had reserved.
+    line_end: i128,
     service: Service,
     /// The units that the sink has accepted since the transfer last took tokens.
     accepted: u64,
@@ -208,6 +210,7 @@ impl TokenBucket {
         let more = taken.saturating_sub(free);
         if more > 0 && parts(more) <= unreserved {
             self.line.append(self.tokens, more);
+            held.line_end = self.line.last_due();
         }
         self.move_to(held, more);
         self.give_back(held, in_flight + taken);
@@ -304,7 +307,7 @@ impl TokenBucket {
             // Its next step belongs to the same turn.
             held.reservation = Some(self.line.due_now(rest));
         } else {
-            self.line.add(parts(rest));
+            held.line_end = self.line.give_back(held.line_end, parts(rest));
         }
         self.limit_tokens();
     }
@@ -319,6 +322,9 @@ impl TokenBucket {
         self.resume(held);
         self.users.remove(&held.last_use);
         self.give_back(held, 0);
+        if let Some(unused) = held.reservation.take() {
+            self.line.add(parts(unused.tokens));
+        }
     }
 
     /// Adds what has been earned until `now`. Threads may pass times in another order than they
@@ -326,8 +332,6 @@ impl TokenBucket {
     fn fill(&mut self, now: Duration) {
         let earned = self.rate.earned_in(now.saturating_sub(self.last));
         self.last = self.last.max(now);
-        let max_unreserved = parts(self.burst()).saturating_mul(2);
-        self.line.earn(earned, max_unreserved);
         let before = self.tokens;
         self.tokens = self.tokens.saturating_add(earned);
         if self.tokens >= 0 {
@@ -335,6 +339,7 @@ impl TokenBucket {
         }
         self.limit_tokens();
         let kept = self.tokens.saturating_sub(before).clamp(0, earned);
+        self.line.earn(earned, kept);
         self.fair_clock.advance(kept, self.n_users);
         self.fair_clock.skip(earned - kept, self.n_users);
     }

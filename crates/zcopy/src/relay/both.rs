@@ -25,9 +25,6 @@ use crate::stop::Stop;
 use crate::sys::{Errno, Kernel, PollFd, PollFlags};
 use crate::time_limits::TimeLimits;
 
-/// How long both directions have to be blocked until they give back pipes and buffers.
-const REST_AFTER: Duration = Duration::from_secs(1);
-
 /// The facts and the plan of each direction.
 pub(super) struct PreparedBoth {
     a_to_b: (FdInfo, FdInfo, Plan),
@@ -61,10 +58,6 @@ pub(crate) struct Both<'a, K: Kernel> {
     /// Whether an end polls as hung up without having failed.
     ignores_a: bool,
     ignores_b: bool,
-    /// When both directions give back pipes and buffers, on the kernel's clock. Set when both first
-    /// block, and `None` again when bytes move.
-    rests_at: Option<Duration>,
-    is_resting: bool,
 }
 
 impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
@@ -132,8 +125,6 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             failure: None,
             ignores_a: false,
             ignores_b: false,
-            rests_at: None,
-            is_resting: false,
         }
     }
 
@@ -150,8 +141,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         let b_to_a = b_to_a.or_else(|error| self.continue_after(error))?;
         if a_to_b + b_to_a > 0 {
             self.time_limits.note_activity(&self.kernel);
-            self.rests_at = None;
-            self.is_resting = false;
+            self.rest(a_to_b, b_to_a);
             return Ok(RelayProgressed::Moved { a_to_b, b_to_a });
         }
         if !self.a_to_b.is_open() && !self.b_to_a.is_open() {
@@ -163,7 +153,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         if left.is_some_and(|left| left.is_zero()) {
             return self.end_with(Ended::TimedOut);
         }
-        self.rest();
+        self.rest(0, 0);
         Ok(RelayProgressed::Blocked(self.interest()))
     }
 
@@ -247,25 +237,20 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         is_over.then_some(Ended::TimedOut)
     }
 
-    /// Gives back pipes and buffers when both directions have been blocked for long enough.
-    fn rest(&mut self) {
-        if self.is_resting {
-            return;
-        }
+    /// Gives back the pipe of a direction that has moved nothing for long enough. The arguments are
+    /// the bytes that this step has moved.
+    fn rest(&mut self, a_to_b: u64, b_to_a: u64) {
         let now = self.kernel.now();
-        let rests_at = *self.rests_at.get_or_insert(now + REST_AFTER);
-        if now >= rests_at {
-            self.a_to_b.rest();
-            self.b_to_a.rest();
-            self.is_resting = true;
-        }
+        self.a_to_b.rest(a_to_b, now);
+        self.b_to_a.rest(b_to_a, now);
     }
 
     /// Returns what both directions wait for.
     fn interest(&self) -> RelayInterest {
         let (a_to_b, b_to_a) = (self.a_to_b.interest(), self.b_to_a.interest());
-        let until_rest = self.rests_at.filter(|_| !self.is_resting);
-        let until_rest = until_rest.map(|rests_at| rests_at.saturating_sub(self.kernel.now()));
+        let rests_at = self.a_to_b.rests_at().into_iter();
+        let rests_at = rests_at.chain(self.b_to_a.rests_at()).min();
+        let until_rest = rests_at.map(|rests_at| rests_at.saturating_sub(self.kernel.now()));
         let times = [
             a_to_b.timeout(),
             b_to_a.timeout(),
@@ -315,10 +300,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             // The next step checks the time limits.
             Ok(0) | Err(Errno::INTR) => return Ok(()),
             Ok(_) => {}
-            Err(errno) => {
-                let error = RunError::from(CallError::new("poll", Side::Neither, errno));
-                return Err(self.fail(error.before_anything_moved()));
-            }
+            Err(errno) => return Err(self.fail_by(CallError::new("poll", Side::Neither, errno))),
         }
         let (a, b) = (polled.found(a), polled.found(b));
         for (fd, events, is_a) in [(self.a, a, true), (self.b, b, false)] {
@@ -383,9 +365,12 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
     }
 
     /// Ends both directions by this failure of a wait.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn fail_waiting(&mut self, error: CallError) -> Error {
-        self.fail(RunError::from(error).before_anything_moved())
+    pub(crate) fn fail_by(&mut self, failure: CallError) -> Error {
+        let error = self.a_to_b.fail(failure);
+        let error = error.or_else(|| self.b_to_a.fail(failure));
+        // A wait is for a direction that has not ended.
+        let error = error.unwrap_or_else(|| RunError::from(failure).before_anything_moved());
+        self.fail(error)
     }
 
     pub(super) fn progress(&self) -> RelayProgress {

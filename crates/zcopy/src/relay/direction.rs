@@ -1,6 +1,7 @@
 //! One direction of a relay.
 
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 use crate::call_error::CallError;
 use crate::error::Error;
@@ -21,7 +22,14 @@ pub(super) struct Direction<'a, K: Kernel> {
     /// Whether the next step is skipped: a poll has just found that neither end is ready, or a
     /// reactor believes that and tells when that changes.
     is_known_blocked: bool,
+    /// When the direction gives back its pipe and buffer, on the kernel's clock, if no byte moves
+    /// until then.
+    rests_at: Option<Duration>,
+    is_resting: bool,
 }
+
+/// How long a direction moves nothing until it gives back its pipe and buffer.
+const REST_AFTER: Duration = Duration::from_secs(1);
 
 enum State<'a, K: Kernel> {
     Open(Steps<'a, K>),
@@ -53,6 +61,8 @@ impl<'a, K: Kernel> Direction<'a, K> {
             sink,
             interest: None,
             is_known_blocked: false,
+            rests_at: None,
+            is_resting: false,
         }
     }
 
@@ -124,9 +134,10 @@ impl<'a, K: Kernel> Direction<'a, K> {
 
     /// Notes the result of a poll for the interest of the last step.
     pub(super) fn note_polled(&mut self, source_is_ready: bool, sink_is_ready: bool) {
-        if let (State::Open(steps), Some(_)) = (&mut self.state, self.interest) {
+        if let (State::Open(steps), Some(interest)) = (&mut self.state, self.interest) {
             steps.note_ready(source_is_ready, sink_is_ready);
-            self.is_known_blocked = !(source_is_ready || sink_is_ready);
+            let is_ready = source_is_ready || sink_is_ready;
+            self.is_known_blocked = !is_ready && interest.timeout().is_none();
         }
     }
 
@@ -151,11 +162,24 @@ impl<'a, K: Kernel> Direction<'a, K> {
         matches!(&self.state, State::Open(steps) if steps.waits_for_rate())
     }
 
-    /// Gives back pipe and buffer, if no byte is in flight.
-    pub(super) fn rest(&mut self) {
-        if let State::Open(steps) = &mut self.state {
+    /// Gives back pipe and buffer if no byte has moved for a second and none is in flight. A step
+    /// has just moved `n` bytes.
+    pub(super) fn rest(&mut self, n: u64, now: Duration) {
+        if n > 0 {
+            self.rests_at = None;
+            self.is_resting = false;
+        } else if let State::Open(steps) = &mut self.state
+            && !self.is_resting
+            && now >= *self.rests_at.get_or_insert(now + REST_AFTER)
+        {
             steps.rest();
+            self.is_resting = true;
         }
+    }
+
+    /// Returns when to call [`rest`](Self::rest) next.
+    pub(super) fn rests_at(&self) -> Option<Duration> {
+        self.rests_at.filter(|_| self.is_open() && !self.is_resting)
     }
 
     /// Ends the direction, for the reason of the relay if its time is over. Returns its report, and

@@ -116,7 +116,10 @@ impl<'a> Shared<'a> {
     }
 
     pub(super) fn finish(&self) -> Result<Report, Error> {
-        lock(&self.state).finish()
+        match lock(&self.state).finish() {
+            Some(report) => report,
+            None => unreachable!("only this and a drop take the steps"),
+        }
     }
 }
 
@@ -139,14 +142,14 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Ends the transfer, and closes the descriptors of the steps.
-    fn finish(&mut self) -> Result<Report, Error> {
+    /// Ends the transfer, and closes the descriptors of the steps. Returns `None` if the session has
+    /// been dropped.
+    fn finish(&mut self) -> Option<Result<Report, Error>> {
         if let Some(failure) = self.failure.take() {
-            return Err(failure);
+            return Some(Err(failure));
         }
-        let report = self.steps_mut().finish();
-        self.steps = None;
-        report
+        let mut steps = self.steps.take()?;
+        Some(steps.value_mut().finish())
     }
 }
 
@@ -171,8 +174,8 @@ impl Visit<'_> {
         None
     }
 
-    /// Ends the transfer.
-    pub(crate) fn finish(self) -> Result<Report, Error> {
+    /// Ends the transfer. Returns `None` if its task has gone.
+    pub(crate) fn finish(self) -> Option<Result<Report, Error>> {
         lock(&self.state).finish()
     }
 }

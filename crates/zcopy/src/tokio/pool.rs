@@ -86,7 +86,8 @@ pub(super) async fn visit(shared: &Shared<'static>) -> Result<Progressed> {
 pub(super) async fn finish(shared: &Shared<'static>) -> Result<Report> {
     let (visit, _wanted) = shared.visit().await;
     match joined(spawn_blocking(move || visit.finish())).await {
-        Ok(report) => report,
+        Ok(Some(report)) => report,
+        Ok(None) => unreachable!("the session is borrowed, and has not been dropped"),
         Err(error) => Err(shared.fail(error)),
     }
 }
@@ -103,4 +104,26 @@ async fn joined<T>(thread: JoinHandle<T>) -> std::result::Result<T, RunError> {
                 Errno::CANCELED,
             )),
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+    use crate::Transfer;
+
+    #[test]
+    fn a_visit_to_a_session_that_was_dropped_does_nothing() {
+        let runtime = ::tokio::runtime::Builder::new_current_thread().build();
+        runtime.unwrap().block_on(async {
+            let null = || File::options().read(true).write(true).open("/dev/null");
+            let transfer = Transfer::new(null().unwrap(), null().unwrap());
+            let mut session = transfer.start().unwrap();
+            let (place, _) = session.split_mut().unwrap();
+            let (visit, _wanted) = share(place).unwrap().visit().await;
+            drop(session);
+            assert!(visit.finish().is_none());
+        });
+    }
 }

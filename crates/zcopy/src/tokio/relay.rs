@@ -128,7 +128,7 @@ async fn drive<A: AsyncEnd, B: AsyncEnd>(
                 let b_awaited = (&mut b, events_of(interest.b()));
                 let ready = either_ready(a_awaited, b_awaited);
                 let stale = waiter.wait(ready, interest.timeout()).await;
-                if stale.map_err(|error| both.fail_waiting(error))? {
+                if stale.map_err(|error| both.fail_by(error))? {
                     a.unregister_if_stale();
                     b.unregister_if_stale();
                 }

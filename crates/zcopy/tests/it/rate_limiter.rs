@@ -4,6 +4,7 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::SeekFrom;
@@ -78,7 +79,7 @@ fn threads_keep_one_cap_and_each_of_them_moves() {
     let rate_limiter = RateLimiter::new(RATE);
     let moved = [(); 6].map(|()| AtomicU64::new(0));
     let start = Instant::now();
-    let reports = std::thread::scope(|scope| {
+    let reports = thread::scope(|scope| {
         let threads = moved.each_ref().map(|own| {
             let rate_limiter = &rate_limiter;
             let all = &moved;
@@ -122,7 +123,7 @@ fn a_debt_at_a_low_rate_ends_when_another_thread_raises_it() {
     };
     assert!(!interest.source() && !interest.sink());
     assert!(interest.timeout().unwrap() <= Duration::from_millis(100));
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let running = scope.spawn(|| session.drive().unwrap());
         rate_limiter.set_rate(1 << 30);
         assert_eq!(running.join().unwrap(), Ended::Limit);
@@ -205,6 +206,28 @@ fn the_end_of_a_source_does_not_wait_for_the_rate() {
             assert!(start.elapsed() < Duration::from_secs(2), "{name}");
         }
     }
+}
+
+/// Its own debt, for a prefix, is paid.
+#[test]
+fn the_end_of_a_source_does_not_wait_for_the_debt_of_another_transfer() {
+    let rate_limiter = RateLimiter::new(1000);
+    let (source, writer) = pipe();
+    let transfer = Transfer::new(&source, null()).prefix(*b"prefix");
+    let mut session = transfer.rate_limit(&rate_limiter).start().unwrap();
+    rustix::io::write(&writer, b"bytes").unwrap();
+    while session.progress().bytes() < 11 {
+        let _ = session.step(u64::MAX).unwrap();
+        thread::sleep(Duration::from_millis(1));
+    }
+    let (packets, sender) = unix(SocketType::DGRAM);
+    rustix::net::send(&sender, &[7; 10_000], SendFlags::empty()).unwrap();
+    let transfer = Transfer::new(packets, null()).limit(10_000);
+    transfer.rate_limit(&rate_limiter).run().unwrap();
+    drop(writer);
+    let start = Instant::now();
+    assert_eq!(session.drive().unwrap(), Ended::Eof);
+    assert!(start.elapsed() < Duration::from_secs(1));
 }
 
 #[test]

@@ -32,9 +32,9 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
         // While the thread ends, the memory is gone.
         if let Ok(Some(spare)) = SPARE.try_with(Cell::take)
-            && spare.max_capacity() == buffer.max_capacity()
+            && let Some(too_large) = buffer.put_memory(spare)
         {
-            *buffer = spare;
+            let _ = SPARE.try_with(|it| it.set(Some(too_large)));
         }
     }
 

@@ -8,8 +8,8 @@ use super::nano_rate::parts;
 /// reservations up to it.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// The parts that the bucket has earned or got back, including some beyond a burst, less those
-    /// that were spent without having been taken.
+    /// The parts that the bucket has earned or got back, less those that were spent without having
+    /// been taken.
     earned: i128,
     /// When the last reservation is due.
     last_due: i128,
@@ -66,20 +66,35 @@ impl RateCut {
 }
 
 impl Line {
-    /// Adds what the bucket has earned in a time. At most `max_unreserved` parts that nobody has
-    /// reserved are kept, so that a high rate does not overflow the number while no transfer runs.
-    pub(super) fn earn(&mut self, earned: i128, max_unreserved: i128) {
-        let max = self
-            .last_due
-            .saturating_add(max_unreserved)
-            .max(self.earned);
-        self.add(earned.min(max.saturating_sub(self.earned)));
+    /// Adds what the bucket has earned in a time. What a full bucket has not kept counts only until
+    /// all reservations are due.
+    pub(super) fn earn(&mut self, earned: i128, kept: i128) {
+        let until_all_due = self.last_due.saturating_sub(self.earned);
+        self.add(earned.min(until_all_due).max(kept));
     }
 
     /// Adds what the bucket has got back. Reservations become due earlier.
     pub(super) fn add(&mut self, earned: i128) {
         self.earned = self.earned.saturating_add(earned);
         self.skip_cancelled();
+    }
+
+    /// Returns when the last reservation is due.
+    pub(super) fn last_due(&self) -> i128 {
+        self.last_due
+    }
+
+    /// Gives back parts that were taken when `end` was the end of the line. Returns the new end.
+    ///
+    /// If nobody has joined the line since, it becomes shorter. Otherwise reservations become due
+    /// earlier: that alone, at each step of a high rate, would use up the range of the number.
+    pub(super) fn give_back(&mut self, end: i128, rest: i128) -> i128 {
+        if end == self.last_due && !self.has_waiting() {
+            self.last_due = self.last_due.saturating_sub(rest);
+        } else {
+            self.add(rest);
+        }
+        self.last_due
     }
 
     /// Subtracts what was spent without having been taken. Reservations become due later.

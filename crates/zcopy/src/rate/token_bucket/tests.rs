@@ -52,6 +52,20 @@ fn the_largest_rate_does_not_overflow() {
     }
 }
 
+/// The numbers of the line have room for a hundred bursts of the largest rate.
+#[test]
+fn steps_at_the_largest_rate_do_not_use_up_the_line() {
+    let mut bucket = TokenBucket::new(NanoRate::per_second(u64::MAX), Duration::ZERO);
+    let mut held = Held::default();
+    for millis in 1..5000 {
+        let now = Duration::from_millis(100 + millis);
+        take(&mut bucket, &mut held, now).unwrap();
+        bucket.spend(&mut held, 1000);
+        bucket.give_back(&mut held, 0);
+    }
+    assert!(bucket.line.last_due().abs() < i128::MAX / 20);
+}
+
 #[test]
 fn a_pause_earns_no_more_than_a_tenth_of_a_second() {
     let mut bucket = TokenBucket::new(NanoRate::per_second(1000), Duration::ZERO);
