@@ -10,14 +10,14 @@ use crate::sys::{Linux, WithOwners};
 use crate::wait::Event;
 
 mod ends;
-mod place;
+mod session_steps;
 #[cfg(feature = "tokio")]
 mod shared;
 mod steps;
 
 pub(crate) use ends::Ends;
 pub use ends::Sinks;
-pub(crate) use place::Place;
+pub(crate) use session_steps::SessionSteps;
 #[cfg(feature = "tokio")]
 pub(crate) use shared::Shared;
 #[cfg(feature = "tokio")]
@@ -81,7 +81,7 @@ pub struct Session<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
     failed: Option<(Progress, Report)>,
 }
 
-type Parts<'a, Source, Sink> = WithOwners<Place<'a>, Ends<Source, Sink>>;
+type Parts<'a, Source, Sink> = WithOwners<SessionSteps<'a>, Ends<Source, Sink>>;
 
 /// The result of one [step](Session::step).
 ///
@@ -163,7 +163,7 @@ impl Interest {
 impl<'a, Source, Sink> Session<'a, Source, Sink> {
     pub(crate) fn new(parts: WithOwners<Steps<'a, Linux>, Ends<Source, Sink>>) -> Self {
         Self {
-            parts: Some(parts.map(Place::Here)),
+            parts: Some(parts.map(SessionSteps::Own)),
             failed: None,
         }
     }
@@ -279,7 +279,7 @@ impl<'a, Source, Sink> Session<'a, Source, Sink> {
 
     /// Returns the steps with the ends that they use. `None` after a failure.
     #[cfg(feature = "tokio")]
-    pub(crate) fn split_mut(&mut self) -> Option<(&mut Place<'a>, &Ends<Source, Sink>)> {
+    pub(crate) fn split_mut(&mut self) -> Option<(&mut SessionSteps<'a>, &Ends<Source, Sink>)> {
         self.parts.as_mut().map(WithOwners::split_mut)
     }
 

@@ -5,8 +5,8 @@
 //! tokens, and together they never move more than the bucket has earned and one burst.
 //!
 //! A transfer that is refused gets a reservation in a [`Line`]. When it is due, its owner may take
-//! tokens; none are set aside for it. So owners that do not come back delay no other, and have no
-//! more than one burst together when they do.
+//! tokens; none are set aside for it. So an owner that does not come back delays no other, and all
+//! that come back late share one burst.
 //!
 //! Units beyond the tokens (a message moves whole) become a debt, which delays every reservation.
 //!
@@ -84,7 +84,7 @@ impl Held {
 /// shorter steps would cost more than the bytes that they move.
 const MIN_SHARE: u64 = 1024;
 
-/// The most that is waited for before a step: one buffer.
+/// The largest quantum: one buffer.
 const MAX_QUANTUM: u64 = 256 << 10;
 
 impl TokenBucket {

@@ -25,9 +25,10 @@ pub(crate) struct Shared<'a> {
     state: Arc<Mutex<State<'a>>>,
     /// The caller's `Stop`, which the task waits for.
     stop: Option<Stop>,
-    /// What a visit holds until it is over. A task waits for it before it asks for a thread, so
-    /// that no thread waits for another: those of dropped futures could occupy the whole pool.
-    turn: Arc<AsyncMutex<()>>,
+    /// Held by a job until it is over. A task waits for it before it asks for a thread, so that at
+    /// most one job of a session occupies a thread. (Those of dropped futures could occupy the whole
+    /// pool.)
+    job_lock: Arc<AsyncMutex<()>>,
 }
 
 #[derive(Default)]
@@ -38,15 +39,15 @@ struct State<'a> {
     failure: Option<Error>,
 }
 
-/// One visit of a thread, which takes several steps.
-pub(crate) struct Visit<'a> {
+/// A job for a thread of tokio's pool: it takes several steps.
+pub(crate) struct PoolJob<'a> {
     state: Arc<Mutex<State<'a>>>,
     is_wanted: Arc<AtomicBool>,
-    _turn: OwnedMutexGuard<()>,
+    _lock: OwnedMutexGuard<()>,
 }
 
-/// Makes a visit end before its next step once this is dropped.
-pub(crate) struct Wanted(Arc<AtomicBool>);
+/// Makes a job end before its next step once this is dropped.
+pub(crate) struct CancelOnDrop(Arc<AtomicBool>);
 
 impl<'a> Shared<'a> {
     /// Lets the steps use duplicates of their descriptors, which are found by their numbers.
@@ -63,20 +64,20 @@ impl<'a> Shared<'a> {
         Self {
             state: Arc::new(Mutex::new(state)),
             stop,
-            turn: Arc::default(),
+            job_lock: Arc::default(),
         }
     }
 
-    /// Waits until no other visit is under way. Returns a visit, and what keeps it going.
-    pub(crate) async fn visit(&self) -> (Visit<'a>, Wanted) {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
+    /// Waits until no other job is under way. Returns a job, and what keeps it going.
+    pub(crate) async fn job(&self) -> (PoolJob<'a>, CancelOnDrop) {
+        let lock = Arc::clone(&self.job_lock).lock_owned().await;
         let is_wanted = Arc::new(AtomicBool::new(true));
-        let visit = Visit {
+        let job = PoolJob {
             state: Arc::clone(&self.state),
             is_wanted: Arc::clone(&is_wanted),
-            _turn: turn,
+            _lock: lock,
         };
-        (visit, Wanted(is_wanted))
+        (job, CancelOnDrop(is_wanted))
     }
 
     pub(crate) fn stop(&self) -> Option<Stop> {
@@ -153,7 +154,7 @@ impl<'a> State<'a> {
     }
 }
 
-impl Visit<'_> {
+impl PoolJob<'_> {
     /// Takes steps until one is blocked, the transfer ends, or about `max` bytes have moved.
     /// Returns `None` if a step fails, which the next call reports, or if its task has gone.
     pub(crate) fn take_steps(self, max: u64) -> Option<Progressed> {
@@ -180,7 +181,7 @@ impl Visit<'_> {
     }
 }
 
-impl Drop for Wanted {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         // The lock of the steps makes it visible before the session uses them.
         self.0.store(false, Ordering::Relaxed);
@@ -196,7 +197,7 @@ fn lock<'s, 'a>(state: &'s Mutex<State<'a>>) -> MutexGuard<'s, State<'a>> {
 mod tests {
     use std::fs::File;
 
-    use crate::session::Place;
+    use crate::session::SessionSteps;
     use crate::{Ended, Side, Transfer};
 
     #[test]
@@ -208,18 +209,18 @@ mod tests {
             let source = File::open("Cargo.toml").unwrap();
             let full = File::options().write(true).open("/dev/full").unwrap();
             let mut session = Transfer::new(source, full).start().unwrap();
-            let (place, _) = session.split_mut().unwrap();
-            let Place::Here(steps) = place else {
+            let (steps, _) = session.split_mut().unwrap();
+            let SessionSteps::Own(own) = steps else {
                 panic!("it has not been shared yet")
             };
-            let duplicates = steps.duplicate_fds().unwrap();
-            place.share(duplicates);
-            let Place::Shared(shared) = place else {
+            let duplicates = own.duplicate_fds().unwrap();
+            steps.share(duplicates);
+            let SessionSteps::Shared(shared) = steps else {
                 panic!("it has just been shared")
             };
 
-            let (visit, wanted) = runtime.block_on(shared.visit());
-            assert_eq!(visit.take_steps(1 << 20), None);
+            let (job, wanted) = runtime.block_on(shared.job());
+            assert_eq!(job.take_steps(1 << 20), None);
             drop(wanted);
             let error = if is_stepped {
                 let error = session.step(1).unwrap_err();

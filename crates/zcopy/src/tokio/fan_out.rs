@@ -18,7 +18,7 @@ use crate::call_error::CallError;
 use crate::error::Result;
 use crate::fan_out::FanOut;
 use crate::report::{Ended, Report};
-use crate::session::{Interest, Place, Progressed, Session, Shared, Sinks, Steps};
+use crate::session::{Interest, Progressed, Session, SessionSteps, Shared, Sinks, Steps};
 use crate::side::Side;
 use crate::sys::{Kernel, Linux};
 use crate::wait::Event;
@@ -68,18 +68,18 @@ impl<Source: AsyncEnd> Session<'static, Source, Sinks<'static>> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub async fn drive_async(&mut self) -> Result<Ended> {
-        let Some((place, ends)) = self.split_mut() else {
+        let Some((steps, ends)) = self.split_mut() else {
             return Ok(Ended::Failed);
         };
         let (source, _) = ends.ends();
         let sink_fds: Vec<_> = ends.sink_fds().collect();
         let watched = WatchedEnds::new(Linux, (source, ends.source_fd()), &sink_fds);
-        let needs_disk = place.needs_disk();
-        let ended = match place {
-            Place::Here(steps) if !needs_disk => {
+        let needs_disk = steps.needs_disk();
+        let ended = match steps {
+            SessionSteps::Own(steps) if !needs_disk => {
                 drive_several(steps, watched, RuntimeTimer::default()).await
             }
-            place => match pool::share(place) {
+            steps => match pool::share(steps) {
                 Ok(shared) => drive_in_pool(shared, watched).await,
                 Err(error) => Err(error),
             },
@@ -179,7 +179,7 @@ async fn drive_in_pool<Source: AsyncEnd, Sink: AsyncEnd>(
 ) -> Result<Ended> {
     let mut waiter = Waiter::new(shared.stop(), RuntimeTimer::default());
     loop {
-        match pool::visit(shared).await? {
+        match pool::run_job(shared).await? {
             Progressed::Moved(_) => waiter.note_moved(),
             Progressed::Ended(ended) => return Ok(ended),
             Progressed::Blocked(interest) => {

@@ -13,11 +13,11 @@ use super::watched::Watched;
 use crate::call_error::CallError;
 use crate::error::{Result, RunError};
 use crate::report::{Ended, Report};
-use crate::session::{Ends, Place, Progressed, Shared};
+use crate::session::{Ends, Progressed, SessionSteps, Shared};
 use crate::side::Side;
 use crate::sys::{Errno, Linux};
 
-/// How many bytes a thread moves before others of the pool have their turn. A visit costs 10 us.
+/// How many bytes a thread moves before others of the pool have their turn. A job costs 10 us.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// Drives a transfer whose steps may wait for a disk.
@@ -25,14 +25,14 @@ const MAX_BYTES: u64 = 16 << 20;
 /// A thread cannot clear what the reactor believes, as a step between sockets does. So a task whose
 /// steps are blocked polls once, before it waits.
 pub(super) async fn drive<Source: AsyncEnd, Sink: AsyncEnd>(
-    place: &mut Place<'static>,
+    steps: &mut SessionSteps<'static>,
     ends: &Ends<Source, Sink>,
 ) -> Result<Ended> {
-    let shared = share(place)?;
+    let shared = share(steps)?;
     let mut waiter = Waiter::new(shared.stop(), RuntimeTimer::default());
     let (mut source, mut sink) = Watched::both(Linux, ends);
     loop {
-        match visit(shared).await? {
+        match run_job(shared).await? {
             Progressed::Moved(_) => waiter.note_moved(),
             Progressed::Ended(ended) => return Ok(ended),
             Progressed::Blocked(interest) => {
@@ -58,23 +58,23 @@ pub(super) async fn drive<Source: AsyncEnd, Sink: AsyncEnd>(
 /// # Errors
 ///
 /// Those of `dup(2)`. The transfer has failed then.
-pub(super) fn share<'s>(place: &'s mut Place<'static>) -> Result<&'s Shared<'static>> {
-    if let Place::Here(steps) = place {
-        match steps.duplicate_fds() {
-            Ok(duplicates) => place.share(duplicates),
-            Err(error) => return Err(steps.fail(error.into())),
+pub(super) fn share<'s>(steps: &'s mut SessionSteps<'static>) -> Result<&'s Shared<'static>> {
+    if let SessionSteps::Own(own) = steps {
+        match own.duplicate_fds() {
+            Ok(duplicates) => steps.share(duplicates),
+            Err(error) => return Err(own.fail(error.into())),
         }
     }
-    match place {
-        Place::Shared(shared) => Ok(shared),
-        Place::Here(_) => unreachable!("the steps have been shared above"),
+    match steps {
+        SessionSteps::Shared(shared) => Ok(shared),
+        SessionSteps::Own(_) => unreachable!("the steps have been shared above"),
     }
 }
 
 /// Lets a thread take steps.
-pub(super) async fn visit(shared: &Shared<'static>) -> Result<Progressed> {
-    let (visit, _wanted) = shared.visit().await;
-    match joined(spawn_blocking(move || visit.take_steps(MAX_BYTES))).await {
+pub(super) async fn run_job(shared: &Shared<'static>) -> Result<Progressed> {
+    let (job, _cancel_on_drop) = shared.job().await;
+    match joined(spawn_blocking(move || job.take_steps(MAX_BYTES))).await {
         Ok(Some(progressed)) => Ok(progressed),
         // A step has failed, and this returns the failure.
         Ok(None) => shared.with(|_| Ok(Progressed::Moved(0))),
@@ -84,8 +84,8 @@ pub(super) async fn visit(shared: &Shared<'static>) -> Result<Progressed> {
 
 /// Lets a thread end the transfer.
 pub(super) async fn finish(shared: &Shared<'static>) -> Result<Report> {
-    let (visit, _wanted) = shared.visit().await;
-    match joined(spawn_blocking(move || visit.finish())).await {
+    let (job, _cancel_on_drop) = shared.job().await;
+    match joined(spawn_blocking(move || job.finish())).await {
         Ok(Some(report)) => report,
         Ok(None) => unreachable!("the session is borrowed, and has not been dropped"),
         Err(error) => Err(shared.fail(error)),
@@ -114,16 +114,16 @@ mod tests {
     use crate::Transfer;
 
     #[test]
-    fn a_visit_to_a_session_that_was_dropped_does_nothing() {
+    fn a_job_for_a_session_that_was_dropped_does_nothing() {
         let runtime = ::tokio::runtime::Builder::new_current_thread().build();
         runtime.unwrap().block_on(async {
             let null = || File::options().read(true).write(true).open("/dev/null");
             let transfer = Transfer::new(null().unwrap(), null().unwrap());
             let mut session = transfer.start().unwrap();
-            let (place, _) = session.split_mut().unwrap();
-            let (visit, _wanted) = share(place).unwrap().visit().await;
+            let (steps, _) = session.split_mut().unwrap();
+            let (job, _cancel_on_drop) = share(steps).unwrap().job().await;
             drop(session);
-            assert!(visit.finish().is_none());
+            assert!(job.finish().is_none());
         });
     }
 }

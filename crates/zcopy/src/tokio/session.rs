@@ -12,7 +12,7 @@ use super::watched::{Watched, blocked_sides};
 use crate::call_error::CallError;
 use crate::error::Result;
 use crate::report::{Ended, Report};
-use crate::session::{Ends, Interest, Place, Progressed, Session, Steps};
+use crate::session::{Ends, Interest, Progressed, Session, SessionSteps, Steps};
 use crate::sys::{Kernel, Linux};
 use crate::transfer::Transfer;
 
@@ -65,15 +65,15 @@ impl<Source: AsyncEnd, Sink: AsyncEnd> Session<'static, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub async fn drive_async(&mut self) -> Result<Ended> {
-        let Some((place, ends)) = self.split_mut() else {
+        let Some((steps, ends)) = self.split_mut() else {
             return Ok(Ended::Failed);
         };
-        let needs_disk = place.needs_disk();
-        let ended = match place {
-            Place::Here(steps) if !needs_disk => {
+        let needs_disk = steps.needs_disk();
+        let ended = match steps {
+            SessionSteps::Own(steps) if !needs_disk => {
                 drive(Linux, steps, ends, RuntimeTimer::default()).await
             }
-            place => pool::drive(place, ends).await,
+            steps => pool::drive(steps, ends).await,
         };
         ended.map_err(|error| self.fail(error))
     }
@@ -115,16 +115,16 @@ impl<Source, Sink> Session<'static, Source, Sink> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub async fn finish_async(mut self) -> Result<Report> {
-        let Some((place, _)) = self.split_mut() else {
+        let Some((steps, _)) = self.split_mut() else {
             return self.finish();
         };
-        if let Place::Here(steps) = place
-            && steps.needs_disk()
-            && let Ok(duplicates) = steps.duplicate_fds()
+        if let SessionSteps::Own(own) = steps
+            && own.needs_disk()
+            && let Ok(duplicates) = own.duplicate_fds()
         {
-            place.share(duplicates);
+            steps.share(duplicates);
         }
-        if let Place::Shared(shared) = place {
+        if let SessionSteps::Shared(shared) = steps {
             return pool::finish(shared).await;
         }
         self.finish()

@@ -48,8 +48,8 @@ impl FairClock {
         self.now = self.now.saturating_add(lead.max(0));
     }
 
-    /// Advances the clock by what a full bucket discards, as long as every transfer that asks is
-    /// ahead of its part.
+    /// Advances the clock by what a full bucket discards, but not past the transfer that is furthest
+    /// behind of those that ask.
     pub(super) fn skip(&mut self, discarded: i128, n_users: u64) {
         if discarded > 0
             && let Some(least_finish) = self.least_finish.take()

@@ -1,13 +1,12 @@
-//! The surplus: the tokens beyond half of what can be saved up. Transfers leave them that do not
-//! come for their turns, and those take them that have had more than the others.
+//! The surplus: the tokens above half of what the bucket can save up. Transfers that do not come for
+//! their turns leave it, and those that are ahead of their parts may take it.
 
 use std::time::Duration;
 
 use super::nano_rate::parts;
 use super::{Held, TokenBucket};
 
-/// How many equal parts of a burst the lead of a transfer is at most, if the others leave it
-/// tokens. It forgets a longer one.
+/// A lead is cut to this many equal parts of a burst when a transfer takes of the surplus.
 const MAX_LEAD: i128 = 4;
 
 impl TokenBucket {

@@ -1,4 +1,4 @@
-//! [`Place`]: where the steps of a session are.
+//! [`SessionSteps`]: where the steps of a session are.
 
 #[cfg(feature = "tokio")]
 use std::collections::HashMap;
@@ -16,18 +16,18 @@ use crate::wait::Event;
 use super::shared::Shared;
 
 /// Where the steps of a session are.
-pub(crate) enum Place<'a> {
+pub(crate) enum SessionSteps<'a> {
     /// In the session.
-    Here(Steps<'a, Linux>),
+    Own(Steps<'a, Linux>),
     /// Where a thread takes them while a task waits, with descriptors of their own.
     #[cfg(feature = "tokio")]
     Shared(Shared<'a>),
 }
 
-impl Place<'_> {
+impl SessionSteps<'_> {
     pub(super) fn step(&mut self, max: u64) -> Result<Progressed, Error> {
         match self {
-            Self::Here(steps) => steps.step(max),
+            Self::Own(steps) => steps.step(max),
             #[cfg(feature = "tokio")]
             Self::Shared(shared) => shared.with(|steps| steps.step(max)),
         }
@@ -35,7 +35,7 @@ impl Place<'_> {
 
     pub(super) fn drive(&mut self) -> Result<Ended, Error> {
         match self {
-            Self::Here(steps) => steps.drive(),
+            Self::Own(steps) => steps.drive(),
             #[cfg(feature = "tokio")]
             Self::Shared(shared) => shared.with(Steps::drive),
         }
@@ -43,7 +43,7 @@ impl Place<'_> {
 
     pub(super) fn progress(&self) -> Progress {
         match self {
-            Self::Here(steps) => steps.progress(),
+            Self::Own(steps) => steps.progress(),
             #[cfg(feature = "tokio")]
             Self::Shared(shared) => shared.progress(),
         }
@@ -52,7 +52,7 @@ impl Place<'_> {
     /// Returns the event that the next step awaits at the sink with this index.
     pub(crate) fn awaited_event(&self, index: usize) -> Option<Event> {
         match self {
-            Self::Here(steps) => steps.awaited_event(index),
+            Self::Own(steps) => steps.awaited_event(index),
             #[cfg(feature = "tokio")]
             Self::Shared(shared) => shared.awaited_event(index),
         }
@@ -60,7 +60,7 @@ impl Place<'_> {
 
     pub(super) fn finish(&mut self) -> Result<Report, Error> {
         match self {
-            Self::Here(steps) => steps.finish(),
+            Self::Own(steps) => steps.finish(),
             #[cfg(feature = "tokio")]
             Self::Shared(shared) => shared.finish(),
         }
@@ -70,7 +70,7 @@ impl Place<'_> {
     #[cfg(feature = "tokio")]
     pub(crate) fn needs_disk(&mut self) -> bool {
         match self {
-            Self::Here(steps) => steps.needs_disk(),
+            Self::Own(steps) => steps.needs_disk(),
             Self::Shared(_) => true,
         }
     }
@@ -79,8 +79,8 @@ impl Place<'_> {
     /// descriptors.
     #[cfg(feature = "tokio")]
     pub(crate) fn share(&mut self, duplicates: HashMap<RawFd, OwnedFd>) {
-        if let Self::Here(_) = self
-            && let Self::Here(steps) = std::mem::replace(self, Self::Shared(Shared::default()))
+        if let Self::Own(_) = self
+            && let Self::Own(steps) = std::mem::replace(self, Self::Shared(Shared::default()))
         {
             *self = Self::Shared(Shared::new(steps, duplicates));
         }
