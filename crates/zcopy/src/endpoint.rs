@@ -319,8 +319,8 @@ fn is_hang_up(events: PollFlags) -> bool {
 pub(crate) enum PolledError {
     /// The next call returns the error, if there is one.
     Pending,
-    /// There is none, and a call could sleep: completions of `MSG_ZEROCOPY` or time stamps wait in the
-    /// error queue of a socket, which its owner reads.
+    /// There is none, and a call could sleep: completions of `MSG_ZEROCOPY` or time stamps wait in
+    /// the error queue of a socket, which its owner reads.
     False,
     /// The error of a socket. No call returns it any more, because reading it has cleared it.
     Cleared(Errno),

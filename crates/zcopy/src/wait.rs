@@ -145,7 +145,8 @@ impl<'fd> Awaited<'fd> {
     }
 }
 
-/// Returns the error of the call that a wait replaces: `EAGAIN` if a socket's own time-out has expired.
+/// Returns the error of the call that a wait replaces: `EAGAIN` if a socket's own time-out has
+/// expired.
 pub(crate) fn call_failed(side: Side, errno: Errno) -> CallError {
     let call = match side {
         Side::Source => "read",

@@ -1,7 +1,7 @@
 //! Disks that are full, and quotas that are used up.
 //!
-//! What is copied while another file still holds the last block fails too, so that files are copied
-//! one after the other.
+//! Files are copied one after the other. A file that is copied while another one still holds the last
+//! block would fail, too.
 
 use super::*;
 use crate::mounts::{Root, loop_mount, mount_tmpfs};

@@ -26,8 +26,8 @@ pub(super) struct Facts {
     names: (u64, PathBuf),
 }
 
-/// What two trees have to be alike in. Of special files and links extended attributes are looked at
-/// by themselves.
+/// Returns the facts in which two trees have to be alike. Other functions compare the extended
+/// attributes of special files and links.
 pub(super) fn of(tree: &Path) -> BTreeMap<PathBuf, Facts> {
     let mut firsts = BTreeMap::new();
     let entries = WalkDir::new(tree).sort_by_file_name();

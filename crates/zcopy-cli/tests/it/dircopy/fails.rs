@@ -40,8 +40,8 @@ fn matters(line: &str) -> bool {
         .and_then(|(_, rest)| rest.split_once('>'));
     let is_sweep = line.contains("getdents64(") && line.contains("/dst");
     let is_close = line.contains("close(");
-    // What is not cloned at once is cloned at the second attempt, or written. And nobody depends on
-    // advice, or on reading past the cache.
+    // A file that is not cloned at once is cloned at the second attempt, or written. Advice may be
+    // refused, and so may reads past the cache.
     let is_cloning = ["ioctl", "fadvise64", "F_GETF", "F_SETFL"]
         .iter()
         .any(|call| line.contains(call));
@@ -232,8 +232,7 @@ fn an_attribute_that_cannot_be_kept_is_told() {
     each_fails(&["fchmod", "fchown", "utimensat"], &["EIO"], &["--jobs=1"]);
 }
 
-/// What only makes room or asks for advice need not succeed, but what is copied then is copied
-/// whole.
+/// Calls that only reserve room or give advice may fail. The files are copied whole all the same.
 #[test]
 fn a_call_that_is_not_needed_may_fail() {
     if !has_program("strace") {

@@ -187,8 +187,8 @@ fn holes_are_kept() {
     trees.sums().satisfies_sha256sum(&trees.copy());
 }
 
-/// Longer than 32 bits tell. Its digest is known, so that nobody needs to read four gigabytes of
-/// zeros twice.
+/// Its length needs more than 32 bits. Its digest is a constant here, so that the test does not read
+/// four gigabytes of zeros a second time.
 #[test]
 fn a_sparse_file_of_more_than_4_gib_stays_sparse() {
     const LEN: u64 = (4 << 30) + (1 << 20) + 3;

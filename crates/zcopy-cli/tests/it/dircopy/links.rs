@@ -185,8 +185,8 @@ fn another_name_that_is_left_is_compared_too() {
     assert!(check.stdout.contains("m/second: FAILED\n"), "{check:?}");
 }
 
-/// What was left under the first name is somebody's own, and no copy that others could be linked
-/// to.
+/// The first name belongs to a file of another program, which is no copy: other names are not linked
+/// to it.
 #[test]
 fn names_are_not_linked_to_what_was_left() {
     for policy in ["never", "default", "update"] {

@@ -72,8 +72,8 @@ fn many_clones_need_few_descriptors() {
     copies_with_descriptors(64, &trees, &["--jobs=4"]);
 }
 
-/// What was asked for is not worth a file that fails: not where clones wait to be read, nor where
-/// links wait for their turns.
+/// The run uses fewer jobs than were asked for, rather than fail at a file: where clones wait to be
+/// read, and where links wait for their turns.
 #[test]
 fn more_jobs_than_there_are_descriptors_for_are_fewer() {
     for fs in [Fs::Tmpfs, Fs::Btrfs] {
