@@ -89,7 +89,8 @@ pub struct Args {
     )]
     pub(crate) hash: Option<ChecksumAlgorithm>,
 
-    /// Make no digests; a manifest is written only if records change, or if SRC has manifests
+    /// Make no digests. A manifest is still written if the run drops or changes earlier records, or
+    /// copies manifests of SRC
     #[arg(long)]
     pub(crate) no_hash: bool,
 
@@ -176,9 +177,9 @@ pub struct Args {
     )]
     pub(crate) lanes: Lanes,
 
-    /// Read a file up to N blocks ahead of the thread that hashes it [default: 10]. With --check,
-    /// hash files of 256K and more in a thread of their own, up to N blocks behind the one that
-    /// reads [default: one thread reads and hashes]
+    /// Let the thread that reads a file run up to N blocks ahead of the thread that hashes it
+    /// [default: 10]. With --check, one thread reads and hashes a file; with this option, another
+    /// thread hashes files of 256K and more
     #[arg(long, value_name = "N", value_parser = number("number of blocks"))]
     pub(crate) queue_size: Option<NonZeroUsize>,
 

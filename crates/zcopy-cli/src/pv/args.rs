@@ -90,9 +90,9 @@ pub struct Args {
     #[arg(short = 'n', long, help_heading = "Show")]
     pub(crate) numeric: bool,
 
-    /// Print objects in JSON, a line each, to standard error, whatever that is; or to the
-    /// descriptor FD, or to FILE, besides what is shown and also with -q. The last one has a state:
-    /// done, failed (with the error) or interrupted
+    /// Print objects in JSON, a line each, to standard error, in place of the display; or to the
+    /// descriptor FD or to FILE, beside the display; also with -q. The last one has a state: done,
+    /// failed (with the error) or interrupted
     #[arg(
         value_hint = ValueHint::FilePath,
         long,
@@ -315,11 +315,12 @@ pub struct Args {
     )]
     pub(crate) pipe_buffer_size: Option<OsString>,
 
-    /// Write zeros for what cannot be read, and go on; twice: say so once a file
+    /// Write zeros for what cannot be read of a file or disk, and go on; twice: say so once a file
     #[arg(short = 'E', long, action = ArgAction::Count, help_heading = "Transfer")]
     pub(crate) skip_errors: u8,
 
-    /// With -E, skip to the next multiple of BYTES bytes
+    /// With -E, write zeros up to the next multiple of BYTES, instead of trying every block behind
+    /// the error
     #[arg(
         short = 'Z',
         long,

@@ -43,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) json: Option<JsonOutput>,
     /// The format of the display. With `-n` it gives the numbers of a line.
     pub(crate) format: Format,
+    /// The format of titles for which `-x` gives none. `-F` does not change it.
+    pub(crate) title_format: Format,
     pub(crate) extra: Option<ExtraDisplay>,
     pub(crate) counted: Counted,
     pub(crate) unit: Unit,
@@ -193,8 +195,13 @@ impl Settings {
 
     /// Returns all formats of the display.
     pub(crate) fn formats(&self) -> impl Iterator<Item = &Format> {
-        let extra = self.extra.as_ref().and_then(|extra| extra.format.as_ref());
-        [&self.format].into_iter().chain(extra)
+        [&self.format].into_iter().chain(self.format_of_titles())
+    }
+
+    /// Returns the format of the titles, if `-x` asks for them.
+    pub(crate) fn format_of_titles(&self) -> Option<&Format> {
+        let extra = self.extra.as_ref()?;
+        Some(extra.format(&self.title_format))
     }
 
     /// Reads the values of a command line.
@@ -224,10 +231,10 @@ impl Settings {
             let complaint = "invalid descriptor: the bytes go there";
             return Err(invalid("--json", "1".as_ref(), complaint));
         }
-        let form = if args.quiet {
-            Form::Quiet
-        } else if args.json.is_some() && json.is_none() {
+        let form = if args.json.is_some() && json.is_none() {
             Form::Json
+        } else if args.quiet {
+            Form::Quiet
         } else if args.numeric {
             Form::Numeric
         } else {
@@ -244,6 +251,7 @@ impl Settings {
             ..switches.clone()
         };
         let format = of_written(args.format.last(), &output_switches);
+        let title_format = of_written(None, &output_switches);
         let name_of = |name: &OsString| name.to_string_lossy().into_owned();
         let monitor = match sides {
             Some(_) if args.files.is_empty() => {
@@ -281,8 +289,11 @@ impl Settings {
         let buffer_size = size_of("-B", "buffer_size", &args.buffer_size)?;
         let block = size_of("-Z", "error_skip_block", &args.error_skip_block)?;
         let block = block.and_then(NonZeroU64::new);
-        let shows_bytes =
-            format.needs_bytes() || extra.as_ref().is_some_and(ExtraDisplay::needs_bytes);
+        let of_titles = extra.as_ref().map(|extra| extra.format(&title_format));
+        let shows_bytes = [&format]
+            .into_iter()
+            .chain(of_titles)
+            .any(Format::needs_bytes);
         Ok(Self {
             inputs: match &monitor {
                 Some(_) => Vec::new(),
@@ -293,6 +304,7 @@ impl Settings {
             output,
             form,
             extra,
+            title_format,
             counted,
             unit,
             si: args.si,

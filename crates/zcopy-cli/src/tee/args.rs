@@ -56,7 +56,8 @@ pub struct Args {
     )]
     output_error: Option<Mode>,
 
-    /// Keep or drop what the files leave in the page cache [without WHAT: drop]
+    /// Leave no pages of the files in the page cache. WHAT is drop, or keep to undo the option
+    /// [without WHAT: drop]
     #[arg(
         short,
         long,

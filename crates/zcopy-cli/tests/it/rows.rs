@@ -1,6 +1,7 @@
 //! Several displays on one terminal. Each opens the file that tells of the others by itself, as a
 //! process would.
 
+use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -342,4 +343,20 @@ fn after_a_pause_the_rows_are_where_the_shell_has_left_the_cursor() {
         seen.rows()[3..7] == ["[1] Stopped", "$ fg", "first 2", "second 2"]
             && !seen.cursor_is_hidden()
     });
+}
+
+#[test]
+fn what_is_typed_behind_the_terminals_answer_is_left_to_the_next_reader() {
+    let (mut keyboard, program) = crate::pty::terminal();
+    let mut tty = Tty::on(program.as_fd()).unwrap();
+    let asked = std::thread::spawn(move || tty.position(Duration::from_secs(10)));
+    let mut question = [0; 4];
+    keyboard.read_exact(&mut question).unwrap();
+    assert_eq!(&question, b"\x1b[6n");
+    keyboard.write_all(b"\x1b[3;1Rls -l\n").unwrap();
+    let position = asked.join().unwrap().unwrap().unwrap();
+    assert_eq!((position.row, position.column), (3, 1));
+    let mut line = [0; 16];
+    let n = rustix::io::read(&program, &mut line).unwrap();
+    assert_eq!(&line[..n], b"ls -l\n");
 }

@@ -238,7 +238,8 @@ impl Tty {
     /// Asks the terminal for the position of its cursor. Returns `None` if it does not answer in
     /// time.
     ///
-    /// Input that the user types meanwhile is lost.
+    /// Input from before the answer is lost: what is typed ahead, and what is typed until the
+    /// terminal answers. Input behind the answer stays.
     ///
     /// # Errors
     ///
@@ -259,10 +260,11 @@ impl Tty {
         }
         let mut answer = Vec::new();
         while answer.len() < MAX_ANSWER && is_ready(&self.fd, PollFlags::IN, deadline) {
-            let mut bytes = [0; 64];
-            match rustix::io::read(&self.fd, &mut bytes) {
+            // A byte at a time, because bytes behind the answer belong to the next reader.
+            let mut byte = [0; 1];
+            match rustix::io::read(&self.fd, &mut byte) {
                 Ok(0) => break,
-                Ok(n) => answer.extend_from_slice(&bytes[..n]),
+                Ok(_) => answer.extend_from_slice(&byte),
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(_) => break,
             }

@@ -32,7 +32,8 @@ Exit status: 0, or the sum of
   2   a file could not be opened      4   an input is the output
   8   something could not be closed, or the objects of --json not be written
   16  something failed while bytes were moved
-  32  a signal ended it               64  the command line makes no sense
+  32  a signal ended it
+  64  the command line makes no sense, or memory was short
 or 1, if the file of -P could not be written, the process of -R or -Q does not
 answer, or the command of -M fails or cannot be run. A reader that leaves ends
 it by SIGPIPE.

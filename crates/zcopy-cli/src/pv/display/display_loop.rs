@@ -108,7 +108,7 @@ impl TransferView {
         let hook = settings.hook.as_ref();
         let hook = hook.map(|hook| Hook::new(hook.command.clone(), hook.every));
         let mut view = Self {
-            format: format_of(&settings, &phase),
+            format: with_name_of(&phase, &settings.format),
             sampler: Sampler::new(progress, output, (settings.window, clock(&settings)), phase),
             waits: settings.waits,
             due: Instant::now(),
@@ -292,12 +292,13 @@ impl TransferView {
     }
 
     fn show_extra(&mut self, reading: &Reading) {
-        let Some(extra) = &self.settings.extra else {
+        let (Some(extra), Some(format)) = (&self.settings.extra, self.settings.format_of_titles())
+        else {
             return;
         };
-        let format = extra.format.as_ref().unwrap_or(&self.format);
+        let format = with_name_of(self.sampler.phase(), format);
         // Bars have the width of the terminal, but no terminal limits the length of a title.
-        let line = render::uncut(format, reading, &self.options());
+        let line = render::uncut(&format, reading, &self.options());
         if extra.window {
             self.screen.set_window_title(line.trim_end());
         }
@@ -366,9 +367,9 @@ impl TransferView {
     }
 }
 
-/// Returns the format of a phase. If the phase has a name, the format shows it even without `-N`.
-fn format_of(settings: &Settings, phase: &Phase) -> Format {
-    let format = settings.format.clone();
+/// Returns the format, which also shows the name of the phase, if that has one.
+fn with_name_of(phase: &Phase, format: &Format) -> Format {
+    let format = format.clone();
     if phase.name.is_some() {
         format.with_name()
     } else {

@@ -7,8 +7,8 @@ use crate::pv::display::format::Format;
 pub(crate) struct ExtraDisplay {
     pub(crate) window: bool,
     pub(crate) process: bool,
-    /// The format, if it differs from that of the terminal's line.
-    pub(crate) format: Option<Format>,
+    /// The format, if one was given.
+    format: Option<Format>,
 }
 
 impl ExtraDisplay {
@@ -33,9 +33,9 @@ impl ExtraDisplay {
         Some(extra)
     }
 
-    /// Returns whether the format shows bytes of the data.
-    pub(crate) fn needs_bytes(&self) -> bool {
-        self.format.as_ref().is_some_and(Format::needs_bytes)
+    /// Returns the format of the titles, or `default` if none was given.
+    pub(crate) fn format<'f>(&'f self, default: &'f Format) -> &'f Format {
+        self.format.as_ref().unwrap_or(default)
     }
 }
 

@@ -59,8 +59,12 @@ pub(crate) fn number<T: FromStr + Copy>(
 
 pub(super) fn seconds(option: &str, given: Option<&OsStr>) -> Result<Option<f64>, String> {
     let parse = |text: &str| {
-        let seconds = text.replace(',', ".").parse::<f64>().ok()?;
-        (seconds.is_finite() && seconds >= 0.0).then_some(seconds)
+        let text = text.trim_start_matches([' ', '\t']).replace(',', ".");
+        let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
+        let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = !whole.is_empty() && are_digits(whole) && are_digits(decimals);
+        let seconds = text.parse::<f64>().ok().filter(|_| is_number)?;
+        seconds.is_finite().then_some(seconds)
     };
     read(option, given, SECONDS, parse)
 }

@@ -16,6 +16,13 @@ fn a_window_gets_the_line_for_its_title_and_then_its_old_one_back() {
 }
 
 #[test]
+fn the_format_of_the_line_is_not_that_of_the_title() {
+    let mut desk = Desk::with("pv -x window -F '%b so far' -b f > /dev/null");
+    assert_eq!(desk.left(), ["2.00KiB so far"]);
+    assert_eq!(desk.seen().titles(), ["2.00KiB"]);
+}
+
+#[test]
 fn a_window_gets_its_title_also_from_numbers_and_none_from_silence() {
     let mut desk = Desk::with("pv -x window -n f > /dev/null");
     assert_eq!(desk.left(), ["100"]);

@@ -111,6 +111,7 @@ fn numbers_are_printed_wherever_standard_error_leads() {
     leaves("pv -n f 2>&1 > /dev/null | cat", &["100"]);
     leaves("pv -n f 2> log > /dev/null; cat log", &["100"]);
     leaves("pv --json f 2>&1 > /dev/null | grep -c bytes", &["1"]);
+    leaves("pv -q --json f 2>&1 > /dev/null | grep -c bytes", &["1"]);
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn the_buffer_is_the_pipe_that_the_bytes_wait_in() {
 #[test]
 fn quiet_shows_nothing() {
     leaves("pv -q f > /dev/null; echo over", &["over"]);
-    leaves("pv -q -n --json f > /dev/null; echo over", &["over"]);
+    leaves("pv -q -n f > /dev/null; echo over", &["over"]);
 }
 
 #[test]

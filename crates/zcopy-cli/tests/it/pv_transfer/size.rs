@@ -62,6 +62,7 @@ fn a_size_may_be_that_of_a_file_or_a_directory() {
     as_pv("cp f g dir; mkdir dir/d; cp f dir/d; pv -q -S -s @dir big").succeeds_with(&big()[..12]);
     // Of nothing nothing is known.
     as_pv("pv -q -S -s @empty f").succeeds_with("hi\n");
+    as_pv("pv -q -S -s @/dev/null f").succeeds_with("hi\n");
 }
 
 #[test]

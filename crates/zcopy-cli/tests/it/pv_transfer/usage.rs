@@ -101,6 +101,12 @@ fn invalid_values_are_refused_in_the_words_of_pv() {
         ("-i", "x", SECONDS),
         ("--interval", "-1", SECONDS),
         ("-D", "1s", SECONDS),
+        ("-D", ".5", SECONDS),
+        ("-i", ".1", SECONDS),
+        ("-i", "1e1", SECONDS),
+        ("-i", "+1", SECONDS),
+        ("-L", ".1", SIZE),
+        ("-m", ".5", INTEGER),
         ("-M", "x", "invalid side specification"),
     ] {
         let letter = match option {

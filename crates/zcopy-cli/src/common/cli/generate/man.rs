@@ -6,7 +6,7 @@
 use clap::{Arg, ArgAction, Command};
 
 /// The day on which the pages changed last.
-const DATE: &str = "2026-11-26";
+const DATE: &str = "2026-11-27";
 
 /// The longest line, in bytes, as `mandoc -T lint` advises.
 const LINE_LENGTH: usize = 78;
@@ -27,6 +27,7 @@ pub(super) fn page(command: &Command, manual: &str) -> String {
         about(command),
         literal(description),
         options(command),
+        generated(command),
         literal(sections),
     ]
     .concat()
@@ -131,6 +132,16 @@ fn options(command: &Command) -> String {
         }
     }
     page
+}
+
+/// Returns the paragraph about `--generate`, which the help leaves out.
+fn generated(command: &Command) -> String {
+    let name = escaped(command.get_name());
+    let formats = r"\fBman\fR|\fBbash\fR|\fBzsh\fR|\fBfish\fR";
+    format!(
+        ".PP\n\\fB{name} \\-\\-generate\\fR {formats}\nprints this page, or completions for a \
+         shell.\nNo other argument may stand beside it.\n"
+    )
 }
 
 /// Returns the paragraph about an option or operand.

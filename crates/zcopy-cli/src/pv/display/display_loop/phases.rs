@@ -1,6 +1,6 @@
 //! The start and the end of a phase.
 
-use super::{TransferView, format_of};
+use super::{TransferView, with_name_of};
 use crate::common::progress::units;
 use crate::pv::display::event::Phase;
 use crate::pv::display::json;
@@ -23,7 +23,7 @@ impl TransferView {
         self.n_phases += 1;
         // `-R` may have changed the name.
         phase.name.clone_from(&self.settings.name);
-        self.format = format_of(&self.settings, &phase);
+        self.format = with_name_of(&phase, &self.settings.format);
         self.sampler.begin_phase(phase);
         self.due = self.first_due();
     }

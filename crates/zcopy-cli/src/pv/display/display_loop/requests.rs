@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{TransferView, clock, format_of};
+use super::{TransferView, clock, with_name_of};
 use crate::pv::display::extra_display::ExtraDisplay;
 use crate::pv::display::format::Format;
 use crate::pv::ending::State;
@@ -71,6 +71,7 @@ impl TransferView {
         let settings = Arc::make_mut(&mut self.settings);
         settings.format =
             settings::format(settings.form, &change.switches, change.format.as_deref());
+        settings.title_format = settings::format(settings.form, &change.switches, None);
         settings.name.clone_from(&change.name);
         if let Some(extra) = change.extra.as_deref().and_then(ExtraDisplay::parse) {
             settings.extra = Some(extra);
@@ -92,7 +93,7 @@ impl TransferView {
             self.sampler.rename(change.name.clone());
         }
         self.sampler.set_clock(clock(&self.settings));
-        self.format = format_of(&self.settings, self.sampler.phase());
+        self.format = with_name_of(self.sampler.phase(), &self.settings.format);
         self.keep_bytes();
         self.draw_again();
     }
