@@ -40,6 +40,7 @@ mod file;
 mod group;
 mod other;
 mod publish;
+mod sync_together;
 
 /// The error of a file whose name a manifest of the destination has.
 pub(crate) const MANIFEST_IN_THE_WAY: &str =
@@ -162,7 +163,8 @@ impl<'a> Copier<'a> {
         };
         self.prepare_announcement(entry, &copy, digest)?;
         self.announce(entry, &copy, digest);
-        self.publish(entry, *copy, digest)
+        self.prepare_or_cancel(entry, &copy, digest)?;
+        self.publish(entry, *copy, digest, self.settings.durability)
     }
 
     /// Starts the copy of an entry, or leaves its copy.

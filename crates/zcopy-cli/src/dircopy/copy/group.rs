@@ -1,18 +1,22 @@
 //! Takes each step of a copy for several entries before the next step begins.
 //!
-//! So clones are read from the disk together, and short files are hashed together.
+//! So clones are read from the disk together, short files are hashed together, and durable copies
+//! are brought to the disk together.
 
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStringExt as _;
 
 use anyhow::Context as _;
 
 use super::announce::journal_entry;
 use super::file::{ReadCopy, Started};
+use super::sync_together::GroupSync;
 use super::{Copier, CopyResult, EntryResult};
 use crate::dircopy::hash::reader::{is_interrupted, no_digest};
 use crate::dircopy::schedule::Role;
 use crate::dircopy::schedule::{Batch, Job};
 use crate::dircopy::walk::Entry;
+use crate::dircopy::write::atomic_file::Durability;
 
 /// A job under way.
 enum Task<T> {
@@ -59,12 +63,19 @@ impl<'a> Copier<'a> {
         let mut results = Vec::with_capacity(batch.jobs.len());
         let mut batch = batch.jobs.into_iter().peekable();
         while batch.peek().is_some() {
-            self.copy_group(batch.by_ref().take(self.group_size), &mut results);
+            let jobs = batch.by_ref().take(self.group_size).collect();
+            self.copy_group(jobs, &mut results);
         }
         results
     }
 
-    fn copy_group(&mut self, jobs: impl Iterator<Item = Job>, results: &mut Vec<EntryResult>) {
+    /// Copies entries of one directory.
+    fn copy_group(&mut self, jobs: Vec<Job>, results: &mut Vec<EntryResult>) {
+        let sync = jobs.first().and_then(|job| {
+            let directory = job.entry.destination_directory().as_fd();
+            GroupSync::begin(directory, jobs.len(), self.settings.durability)
+        });
+        let jobs = jobs.into_iter();
         let started: Vec<_> = jobs.map(|job| self.start_job(job)).collect();
         for (_, started) in started.iter().filter_map(Task::reached) {
             if let Started::Cloned(copy) = started {
@@ -85,15 +96,84 @@ impl<'a> Copier<'a> {
         });
         let hashed: Vec<_> = prepared.collect();
         self.announce_together(&hashed);
-        for task in hashed {
-            let published = task.then(|entry, hashed| match hashed {
-                ReadCopy::Finished(result) => Ok(result),
-                ReadCopy::Unhashed(..) => Err(no_digest()),
-                ReadCopy::Unannounced(copy, digest) => self.publish(entry, *copy, digest),
-            });
-            results.push(self.end_job(published));
+        let published = match sync {
+            Some(sync) => self.publish_synced(hashed, &sync),
+            None => self.publish_each(hashed),
+        };
+        for task in published {
+            results.push(self.end_job(task));
         }
         self.flush_journal_queue();
+    }
+
+    /// Gives announced copies their names, one after another.
+    fn publish_each(&mut self, announced: Vec<Task<ReadCopy<'a>>>) -> Vec<Task<CopyResult>> {
+        let durability = self.settings.durability;
+        let published = announced.into_iter().map(|task| {
+            task.then(|entry, hashed| match hashed {
+                ReadCopy::Finished(result) => Ok(result),
+                ReadCopy::Unhashed(..) => Err(no_digest()),
+                ReadCopy::Unannounced(copy, digest) => {
+                    self.prepare_or_cancel(entry, &copy, digest)?;
+                    self.publish(entry, *copy, digest, durability)
+                }
+            })
+        });
+        published.collect()
+    }
+
+    /// Brings announced copies to the disk together, and gives them their names.
+    fn publish_synced(
+        &mut self,
+        announced: Vec<Task<ReadCopy<'a>>>,
+        sync: &GroupSync,
+    ) -> Vec<Task<CopyResult>> {
+        let prepared = announced.into_iter().map(|task| {
+            task.then(|entry, hashed| {
+                if let ReadCopy::Unannounced(copy, digest) = &hashed {
+                    self.prepare_or_cancel(entry, copy, *digest)?;
+                }
+                Ok(hashed)
+            })
+        });
+        let prepared: Vec<_> = prepared.collect();
+        let is_new = |task: &Task<ReadCopy<'_>>| {
+            matches!(task.reached(), Some((_, ReadCopy::Unannounced(..))))
+        };
+        let are_new: Vec<_> = prepared.iter().map(is_new).collect();
+        let n_new = are_new.iter().filter(|is_new| **is_new).count();
+        let are_synced = sync.sync_files(n_new);
+        let durability = if are_synced {
+            Durability::Cached
+        } else {
+            self.settings.durability
+        };
+        let published = prepared.into_iter().map(|task| {
+            task.then(|entry, hashed| match hashed {
+                ReadCopy::Finished(result) => Ok(result),
+                ReadCopy::Unhashed(..) => Err(no_digest()),
+                ReadCopy::Unannounced(copy, digest) => {
+                    self.publish(entry, *copy, digest, durability)
+                }
+            })
+        });
+        let published: Vec<_> = published.collect();
+        if !are_synced || n_new == 0 {
+            return published;
+        }
+        let Err(error) = sync.sync_names() else {
+            return published;
+        };
+        let uncertain = published.into_iter().zip(are_new).map(|(task, is_new)| {
+            task.then(|entry, result| {
+                Ok(if is_new {
+                    self.report_uncertain_name(entry, &error)
+                } else {
+                    result
+                })
+            })
+        });
+        uncertain.collect()
     }
 
     fn start_job(&mut self, job: Job) -> Task<Started<'a>> {

@@ -23,7 +23,8 @@ use crate::dircopy::write::atomic_file::{Durability, Replace};
 use crate::dircopy::write::metadata::{self, Named, Permissions, Replaces};
 
 impl Copier<'_> {
-    /// Gives a copy its name, once it is prepared.
+    /// Gives a [prepared](Self::prepare_or_cancel) copy its name. With [`Durability::Synced`] it
+    /// brings the copy and its name to the disk.
     ///
     /// If the copy fails, its announcement is taken back. If the copy has its name and may not have
     /// its contents, this is reported, and the result has no line.
@@ -36,8 +37,25 @@ impl Copier<'_> {
         entry: &Entry,
         copy: PendingCopy<'_>,
         digest: Option<Digest>,
+        durability: Durability,
     ) -> anyhow::Result<CopyResult> {
-        self.try_publish(entry, copy, digest)
+        self.try_publish(entry, copy, digest, durability)
+            .inspect_err(|_| self.cancel(entry))
+    }
+
+    /// [Prepares](Self::prepare) a copy that was announced. If it fails, its announcement is taken
+    /// back.
+    ///
+    /// # Errors
+    ///
+    /// The copy is to get no name.
+    pub(super) fn prepare_or_cancel(
+        &mut self,
+        entry: &Entry,
+        copy: &PendingCopy<'_>,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<()> {
+        self.prepare(entry, copy, digest)
             .inspect_err(|_| self.cancel(entry))
     }
 
@@ -46,9 +64,9 @@ impl Copier<'_> {
         entry: &Entry,
         copy: PendingCopy<'_>,
         digest: Option<Digest>,
+        durability: Durability,
     ) -> anyhow::Result<CopyResult> {
         let announced = self.durability_of_announcement(&copy, digest);
-        self.prepare(entry, &copy, digest)?;
         let PendingCopy {
             stat,
             mut new_file,
@@ -68,7 +86,7 @@ impl Copier<'_> {
         // Without its map, a damaged copy that comes back after a crash would pass for a whole one.
         let durability = match map {
             Some(_) => Durability::Synced,
-            None => self.settings.durability,
+            None => durability,
         };
         let exclusivity = match new_file.try_commit(entry.name(), replace, durability) {
             Ok(exclusivity) => exclusivity,
@@ -80,9 +98,7 @@ impl Copier<'_> {
                     .ok_or_else(|| anyhow!(error).context("cannot give its copy the name"));
             }
             Err(error) if durability == Durability::Synced && has_name(entry, pending) => {
-                let error = io::Error::new(error.kind(), message::worded(&error));
-                let failed = "cannot give its copy the name for certain";
-                return Ok(self.report_uncertain(entry, error, failed));
+                return Ok(self.report_uncertain_name(entry, &error));
             }
             Err(error) => {
                 let failed = match durability {
@@ -197,6 +213,12 @@ impl Copier<'_> {
             Method::Written => self.counts.copied.add(1),
             Method::Cloned => self.counts.cloned.add(1),
         }
+    }
+
+    /// Reports a copy that may lose its name if the power fails.
+    pub(super) fn report_uncertain_name(&self, entry: &Entry, error: &io::Error) -> CopyResult {
+        let error = io::Error::new(error.kind(), message::worded(error));
+        self.report_uncertain(entry, error, "cannot give its copy the name for certain")
     }
 
     /// Reports a copy that has its name, and may not have its contents.

@@ -35,7 +35,7 @@ use crate::dircopy::schedule::batches::Batches;
 use crate::dircopy::schedule::fd_budget::FdBudget;
 use crate::dircopy::schedule::lookup::Lookup;
 use crate::dircopy::schedule::semaphore::Semaphore;
-use crate::dircopy::schedule::threads::{self as sizes, CopyThreads};
+use crate::dircopy::schedule::threads::{self as sizes, CopyThreads, Syncs};
 use crate::dircopy::settings::Settings;
 use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
 use crate::dircopy::walk::Root;
@@ -205,21 +205,17 @@ impl Entries<'_> {
         } = self.context;
         let (reflink_support, symlinks) = (ReflinkSupport::default(), Symlinks::default());
         let granularities = Granularities::default();
-        let threads = CopyThreads::new(settings, self.root.destination());
+        let syncs = Syncs::of(settings, self.root.destination());
+        let threads = CopyThreads::new(settings, self.root.destination(), syncs);
         let n_jobs = budget.jobs(threads.n_jobs);
         let n_creators = n_jobs.min(threads.n_creators);
-        let group_size = budget.group_size(n_jobs, n_creators, sizes::lanes(settings));
+        let group_size = budget.group_size(n_jobs, n_creators, sizes::together(settings, syncs));
         let creators = Semaphore::new(n_creators);
         let directory_weight = budget.deferred_dir_weight();
         let options = walk_options(settings, interrupt).most_open(budget.levels());
         let on_error = |error| reporter.report_walk_error(&error);
         let walk = self.root.walk_with(options, names, on_error);
-        let mut batches = Batches::new(
-            walk,
-            lookup,
-            sizes::max_short(settings),
-            settings.durability,
-        );
+        let mut batches = Batches::new(walk, lookup, sizes::max_short(settings), syncs);
         thread::scope(|scope| {
             let hash_pool = HashPool::start(
                 scope,

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use super::hardlinks::HardLinks;
 use super::lookup::Lookup;
+use super::threads::Syncs;
 use super::{Batch, Job};
 use crate::dircopy::stat::size;
 use crate::dircopy::walk::Entry;
-use crate::dircopy::write::atomic_file::Durability;
 
 /// The most entries of a batch.
 const MAX_ENTRIES: usize = 256;
@@ -29,16 +29,17 @@ pub(crate) struct Batches<'a, W: Iterator<Item = Entry>> {
 }
 
 impl<'a, W: Iterator<Item = Entry>> Batches<'a, W> {
-    /// Groups files of up to `max_short` bytes. A longer file has a batch of its own.
-    pub(crate) fn new(walk: W, lookup: Lookup<'a>, max_short: u64, durability: Durability) -> Self {
+    /// Groups files of up to `max_short` bytes. A longer file has a batch of its own. So has every
+    /// file that is [synced](Syncs) by itself: files that several threads sync at the same time
+    /// share a commit of the journal.
+    pub(crate) fn new(walk: W, lookup: Lookup<'a>, max_short: u64, syncs: Syncs) -> Self {
         Self {
             walk: walk.peekable(),
             links: HardLinks::default(),
             lookup,
-            // Files that several threads sync at the same time share a commit of the journal.
-            max_entries: match durability {
-                Durability::Cached => MAX_ENTRIES,
-                Durability::Synced => 1,
+            max_entries: match syncs {
+                Syncs::None | Syncs::Together => MAX_ENTRIES,
+                Syncs::Each => 1,
             },
             max_short,
         }

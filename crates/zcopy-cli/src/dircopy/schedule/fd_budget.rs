@@ -178,13 +178,14 @@ impl FdBudget {
     }
 
     /// The number of files that a job which copies short files may have open together: enough to
-    /// read clones ahead, and to fill `n_lanes` of the multi-stream hash. `n_creators` of the
+    /// read clones ahead, and to hash or sync `n_together` files at once. `n_creators` of the
     /// `n_jobs` copy short files; one at least.
-    pub(crate) fn group_size(self, n_jobs: usize, n_creators: usize, n_lanes: usize) -> usize {
-        let taken = n_jobs * (DESCRIPTORS_PER_JOB + DESCRIPTORS_PER_FILE);
+    pub(crate) fn group_size(self, n_jobs: usize, n_creators: usize, n_together: usize) -> usize {
+        // A group that is synced together opens its directory once more.
+        let taken = n_jobs * (DESCRIPTORS_PER_JOB + DESCRIPTORS_PER_FILE) + n_creators;
         let more = self.for_jobs.saturating_sub(taken) / (n_creators * DESCRIPTORS_PER_FILE);
         let wanted = (MAX_READ_AHEAD_OF_ALL / n_creators).min(MAX_READ_AHEAD);
-        wanted.max(n_lanes).min(1 + more)
+        wanted.max(n_together).min(1 + more)
     }
 
     /// The number of levels of the tree that stay open.

@@ -1,4 +1,4 @@
-//! File systems that keep fewer attributes of a file than Linux's own.
+//! What file systems keep of a file, and what they promise.
 
 use std::os::fd::AsFd;
 
@@ -36,6 +36,36 @@ pub(crate) fn has_unique_inode_numbers(file: impl AsFd) -> bool {
 /// Whether files of the file system may lack attributes that Linux's own file systems have.
 pub(crate) fn is_foreign(file: impl AsFd) -> bool {
     kind(file).is_some_and(|kind| FOREIGN.contains(&kind))
+}
+
+/// Whether `syncfs(2)` promises as much of each file of the file system as `fsync(2)` does: all
+/// that was written before the call is on the disk when it returns, and an error of any write since
+/// the descriptor was opened makes it fail.
+///
+/// # Kernel notes
+///
+/// These file systems commit their log and flush the disk's cache in either call. Network file
+/// systems and FUSE drivers are asked to flush by `fsync(2)` alone. Before Linux 5.8 `syncfs(2)`
+/// returned no error of a write.
+pub(crate) fn syncs_as_a_whole(file: impl AsFd) -> bool {
+    let logged = [
+        // `EXT4_SUPER_MAGIC`, `XFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `F2FS_SUPER_MAGIC`.
+        0xef53,
+        0x5846_5342,
+        0x9123_683e,
+        0xf2f5_2010,
+    ];
+    kind(file).is_some_and(|kind| logged.contains(&kind)) && kernel_version() >= (5, 8)
+}
+
+/// The first two numbers of the kernel's release, or zeros if it has none.
+fn kernel_version() -> (u32, u32) {
+    let uname = rustix::system::uname();
+    let release = uname.release().to_string_lossy();
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 fn kind(file: impl AsFd) -> Option<i128> {

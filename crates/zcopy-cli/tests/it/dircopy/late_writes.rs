@@ -134,6 +134,116 @@ fn a_bad_block_is_given_to_no_other_file_before_the_manifest_is_written() {
     );
 }
 
+/// Forty files of 4 KiB in one directory.
+fn short_files() -> (Trees, Vec<String>) {
+    let trees = Trees::on_disk();
+    let names: Vec<_> = (10..50).map(|n| format!("d/{n}")).collect();
+    for (n, name) in (1..).zip(&names) {
+        trees.put(name, vec![n; 4096]);
+    }
+    (trees, names)
+}
+
+#[test]
+fn short_files_are_brought_to_the_disk_together_before_they_are_named() {
+    if !has_program("strace") {
+        return;
+    }
+    let (trees, names) = short_files();
+    let options = ["--trace=syncfs,fsync,linkat".to_owned()];
+    let traced = traced(&trees.command(&["--durable"]), &options);
+    traced.run.is_quiet();
+    trees.are_alike();
+    let position = |words: &[&str]| {
+        let has_all = |line: &str| words.iter().all(|word| line.contains(word));
+        let lines = || traced.log.lines();
+        (
+            lines().position(has_all).unwrap(),
+            lines().count() - 1 - lines().rev().position(has_all).unwrap(),
+        )
+    };
+    let (first_named, last_named) = position(&["linkat(", "/dst/d>, \""]);
+    assert_eq!(last_named - first_named + 1, names.len(), "{}", traced.log);
+    assert!(position(&["syncfs("]).0 < first_named, "{}", traced.log);
+    assert_eq!(position(&["fsync(", "/dst/d>"]).0, last_named + 1);
+    // Two more calls of each kind belong to the manifest and to the end of the run.
+    assert!(traced.n_lines_with("syncfs(") <= 3, "{}", traced.log);
+    assert!(traced.n_lines_with("fsync(") < 10, "{}", traced.log);
+}
+
+#[test]
+fn of_files_that_are_synced_together_the_one_that_fails_is_found() {
+    if !has_program("strace") {
+        return;
+    }
+    let (trees, names) = short_files();
+    let options = [
+        "--trace=syncfs,fsync".to_owned(),
+        "--inject=syncfs:error=EIO:when=1".to_owned(),
+        "--inject=fsync:error=EIO:when=5".to_owned(),
+    ];
+    let traced = traced(&trees.command(&["--durable", "--jobs=1"]), &options);
+    traced.run.ended_with(1);
+    let [failed] = &reported(&traced.run)[..] else {
+        panic!("{:?}", traced.run);
+    };
+    let whole = names.iter().filter(|name| *name != failed);
+    let whole: Vec<&str> = whole.map(String::as_str).collect();
+    assert_eq!(whole.len(), names.len() - 1, "{:?}", traced.run);
+    trees.sums().lists(&whole).holds_in(&trees.copy());
+    assert!(!trees.copied(failed).exists());
+}
+
+#[test]
+fn names_that_may_not_be_on_the_disk_are_reported_and_have_no_lines() {
+    if !has_program("strace") {
+        return;
+    }
+    let (trees, names) = short_files();
+    fs::create_dir(trees.copy()).unwrap();
+    fs::create_dir(trees.copied("d")).unwrap();
+    let directory = trees.copied("d");
+    let options = [
+        "-P".to_owned(),
+        directory.to_str().unwrap().to_owned(),
+        "--trace=fsync".to_owned(),
+        "--inject=fsync:error=EIO:when=1".to_owned(),
+    ];
+    let traced = traced(&trees.command(&["--durable"]), &options);
+    traced.run.ended_with(1);
+    assert_eq!(reported(&traced.run), names);
+    let uncertain = "cannot give its copy the name for certain: Input/output error";
+    assert_eq!(traced.run.stderr.matches(uncertain).count(), names.len());
+    // The next run reads them, and records them.
+    trees.sums().lists(&[]);
+    trees.succeeds(&["--durable"]);
+    trees.are_alike();
+}
+
+#[test]
+fn durable_short_files_that_a_disk_does_not_take_have_no_lines() {
+    let Some((_root, copy)) = failing_disk() else {
+        return;
+    };
+    let trees = Trees::on_disk();
+    let names: Vec<_> = (100..500).map(|n| n.to_string()).collect();
+    for (n, name) in (1..).zip(&names) {
+        trees.put(name, vec![(n % 251).to_le_bytes()[0]; 64 << 10]);
+    }
+    let mut command = zc_dircopy();
+    command.args(["-q", "--durable"]);
+    let run = run(command.arg(trees.source()).arg(&copy));
+    run.ended_with(1);
+    let failed = reported(&run);
+    let whole = names.iter().filter(|name| !failed.contains(name));
+    let whole: Vec<&str> = whole.map(String::as_str).collect();
+    assert!((1..400).contains(&whole.len()), "{run:?}");
+    fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
+    if !Sums::all_in(&copy).is_empty() {
+        Sums::newest_in(&copy).lists(&whole).holds_in(&copy);
+    }
+}
+
 #[test]
 fn one_call_finds_out_whether_a_write_failed_late() {
     if !has_program("strace") {
