@@ -7,6 +7,7 @@ use anyhow::anyhow;
 
 use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
+use crate::common::io::same_file::is_pair_refused;
 
 /// Why an operand was not copied to its end.
 pub(super) enum CopyError {
@@ -38,9 +39,4 @@ impl CopyError {
             _ => Self::input(name, message::cause(error)),
         }
     }
-}
-
-/// Returns whether the library refused the transfer because both ends are the same file.
-pub(super) fn is_pair_refused(error: &zcopy::Error) -> bool {
-    error.is_refused() && error.side() == zcopy::Side::Neither
 }

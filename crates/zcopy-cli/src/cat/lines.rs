@@ -93,7 +93,7 @@ impl<F> Lines<F> {
 }
 
 impl<F, C> Lines<F, C> {
-    /// Sets what writes the time in front of each line.
+    /// Sets the writer of the time in front of each line.
     #[must_use]
     pub fn timestamper<D>(self, timestamper: Option<Timestamper<D>>) -> Lines<F, D> {
         Lines {

@@ -8,12 +8,13 @@ use anyhow::Context as _;
 use rustix::io::Errno;
 use zcopy::{Filter, FilterTransfer, Report, Series, Side, Strategy, Transfer};
 
-use super::copy_error::{CopyError, is_pair_refused};
+use super::copy_error::CopyError;
 use super::format::Format;
 use super::lines::Lines;
 use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
 use crate::common::io::probe::read_one_byte;
+use crate::common::io::same_file::is_pair_refused;
 use crate::common::io::same_file::{self, Relation};
 
 /// Copies one operand after the other to standard output.

@@ -183,7 +183,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = number("number of blocks"))]
     pub(crate) queue_size: Option<NonZeroUsize>,
 
-    /// Read and write SIZE bytes at once, at least 4K [default: 128K; with --check it depends on
+    /// Read and write SIZE bytes at once, up to 1G; less than 4K counts as 4K [default: 128K; with --check it depends on
     /// the file]
     #[arg(long, value_name = "SIZE", value_parser = block_size())]
     pub(crate) block_size: Option<NonZeroUsize>,

@@ -59,7 +59,7 @@ impl<'a> Reporter<'a> {
     ///
     /// # Errors
     ///
-    /// As [`FdWriter::on`](crate::common::io::fd_writer::FdWriter::on).
+    /// Returns the errors of [`FdWriter::on`](crate::common::io::fd_writer::FdWriter::on).
     pub(crate) fn new(verbosity: Verbosity, counts: &'a Counts) -> io::Result<Self> {
         Ok(Self::on(Console::new(verbosity)?, counts))
     }

@@ -67,7 +67,7 @@ impl Settings {
     ///
     /// # Errors
     ///
-    /// A message, if the command line is wrong.
+    /// Returns the message about a wrong command line.
     pub(crate) fn of(args: &Args, umask: Mode) -> Result<Self, String> {
         if args.has_check_option() {
             return Err(

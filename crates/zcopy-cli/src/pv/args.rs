@@ -75,8 +75,8 @@ pub struct Args {
     )]
     pub(crate) last_written: Option<OsString>,
 
-    /// Show what FORMAT says; with -M both, the first one is for the input and the second one for
-    /// the output
+    /// Show the sequences of FORMAT, which are listed below; with -M both, the first FORMAT is for
+    /// the input and the second one for the output
     #[arg(
         short = 'F',
         long,
@@ -112,7 +112,7 @@ pub struct Args {
     #[arg(short = '8', long, help_heading = "How")]
     pub(crate) bits: bool,
 
-    /// Take and show prefixes as powers of 1000, in the options that follow
+    /// Use powers of 1000 for prefixes: in the display, and in values of options behind this one
     #[arg(short = 'k', long, help_heading = "How")]
     pub(crate) si: bool,
 
@@ -173,7 +173,7 @@ pub struct Args {
     )]
     pub(crate) average_rate_window: Option<OsString>,
 
-    /// Draw as if the terminal had COLUMNS columns
+    /// Assume that the terminal has COLUMNS columns
     #[arg(
         short = 'w',
         long,
@@ -183,7 +183,7 @@ pub struct Args {
     )]
     pub(crate) width: Option<OsString>,
 
-    /// Draw as if the terminal had ROWS rows
+    /// Assume that the terminal has ROWS rows
     #[arg(
         short = 'H',
         long,
@@ -193,8 +193,8 @@ pub struct Args {
     )]
     pub(crate) height: Option<OsString>,
 
-    /// Begin the line with a name; with -M both, the first one is for the input and the second one
-    /// for the output
+    /// Put NAME in front of the line; with -M both, the first NAME is for the input and the second
+    /// one for the output
     #[arg(
         short = 'N',
         long,
@@ -220,7 +220,7 @@ pub struct Args {
     #[arg(
         short = 'x',
         long,
-        help = "Show it also in the window's title or the process's: window,process[:FORMAT]",
+        help = "Show the line also as the title of the window or of the process: window,process[:FORMAT]",
         value_name = "SPEC",
         value_parser = suggest(&["window", "process", "window,process"]),
         hide_possible_values = true,
@@ -229,7 +229,7 @@ pub struct Args {
     )]
     pub(crate) extra_display: Option<OsString>,
 
-    /// Show it also in the tab of terminals that can (OSC 9;4)
+    /// Show the percentage also in the terminal's tab, if it can do that (OSC 9;4)
     #[arg(short = '9', long, help_heading = "How")]
     pub(crate) conemu: bool,
 
@@ -266,7 +266,7 @@ pub struct Args {
         long,
         value_name = "PERCENT",
         help_heading = "How",
-        requires = "on_progress"
+        allow_hyphen_values = true
     )]
     pub(crate) every: Option<OsString>,
 
@@ -386,9 +386,10 @@ pub struct Args {
 
     /// Watch the files that another process has open: PID, PID:FD, =NAME, or @ and a file with a
     /// list of these. A value with a slash is the path of a file that grows: it is watched until it
-    /// has the size that -s gives, or until its last writer has closed it. Refuses -c and the
-    /// options of the transfer, and ignores -x, -W and -v. -s is the size of each file that is
-    /// named by PID:FD or by its path
+    /// has the size that -s gives, or until its last writer has closed it. -s is the size of each
+    /// file that is named by PID:FD or by its path. -d refuses -c and the options that choose,
+    /// count, limit or check the bytes of a transfer, and ignores -x, -W, -v and the other options
+    /// of the transfer
     #[arg(
         short = 'd',
         long,

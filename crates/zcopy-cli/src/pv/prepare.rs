@@ -95,16 +95,18 @@ pub(crate) fn shared_progress(settings: &Settings) -> Arc<SharedProgress> {
     Arc::new(SharedProgress::new(settings.counted, inspector))
 }
 
+/// Writes the file of `-P`, if there is one.
+pub(crate) fn pidfile(settings: &Settings) -> Result<Option<Pidfile>, Refusal> {
+    let create = |path: &std::path::PathBuf| {
+        let refused = |error| Refusal::new(Status::PIDFILE, &quoted(path.as_os_str()), &error);
+        Pidfile::create(path).map_err(refused)
+    };
+    settings.pidfile.as_ref().map(create).transpose()
+}
+
 /// Writes the pidfile, and opens the output.
 pub(crate) fn prepare(settings: &Settings) -> Result<(Arc<Cleanup>, Output), Refusal> {
-    let pidfile =
-        match settings.pidfile.as_deref() {
-            Some(path) => Some(Pidfile::create(path).map_err(|error| {
-                Refusal::new(Status::PIDFILE, &quoted(path.as_os_str()), &error)
-            })?),
-            None => None,
-        };
-    let cleanup = Arc::new(Cleanup::new(pidfile));
+    let cleanup = Arc::new(Cleanup::new(pidfile(settings)?));
     if let settings::Output::Discard(Some(path)) = &settings.output {
         let file = open(&settings::Output::File(path.clone()))?;
         replace(&settings.inputs, &file)?;

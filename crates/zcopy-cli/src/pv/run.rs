@@ -1,7 +1,6 @@
 //! The run of a transfer, from the command line to the exit status.
 
 use std::ffi::OsStr;
-use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -117,10 +116,9 @@ fn transfer(mut settings: Settings) -> Status {
     let (mut status, is_unread) = (copier.status(), copier.is_unread());
     let mut error = copier.error().map(str::to_owned);
     // A digest of a part would be taken for that of the whole.
-    let digest = match taken {
-        ControlFlow::Continue(()) => progress.inspector().digest().map(Stream::finish),
-        ControlFlow::Break(()) => None,
-    };
+    let is_whole = taken.is_continue() && status == Status::GOOD;
+    let digest = progress.inspector().digest().map(Stream::finish);
+    let digest = digest.filter(|_| is_whole);
     let file = digest_file(&settings, &output, status).map(OsStr::to_owned);
     let closed = close(output, &settings.inputs, &display);
     if let Err(refusal) = closed {
@@ -148,7 +146,7 @@ fn transfer(mut settings: Settings) -> Status {
     status
 }
 
-/// Returns the file that the digest is of, if it is that of one file.
+/// Returns the file whose digest is printed: the output or the only input.
 fn digest_file<'a>(
     settings: &'a Settings,
     output: &'a Output,

@@ -341,6 +341,9 @@ impl Settings {
                     command: command.clone(),
                     every: every(args.every.as_deref())?,
                 }),
+                None if args.every.is_some() => {
+                    return Err("--every: --on-progress must be specified".to_owned());
+                }
                 None => None,
             },
             rate_limit: read("-L", args.rate_limit.as_deref(), SIZE, |text| {

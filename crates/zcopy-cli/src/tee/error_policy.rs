@@ -78,7 +78,7 @@ impl ErrorPolicy {
         }
     }
 
-    /// Returns whether the program continues after the failure of an output that was reported.
+    /// Decides whether the program goes on after the failure of an output that was reported.
     pub(super) fn after_error(&self) -> Result<(), Abort> {
         if self.mode.exits() {
             Err(Abort)

@@ -14,6 +14,7 @@ use super::output::Output;
 use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
 use crate::common::io::probe::read_one_byte;
+use crate::common::io::same_file::is_pair_refused;
 use crate::common::io::same_file::{self, Relation};
 use crate::common::sys;
 
@@ -221,12 +222,6 @@ fn unusable_output(error: &zcopy::Error) -> Option<usize> {
     sinks
         .find(|sink| sink.error().is_some())
         .map(SinkReport::index)
-}
-
-/// Returns whether the library refused the transfer because an output is the file of standard
-/// input.
-fn is_pair_refused(error: &zcopy::Error) -> bool {
-    error.is_refused() && error.side() == Side::Neither
 }
 
 /// Removes and reports outputs that would feed the input for ever, with which GNU tee fills the

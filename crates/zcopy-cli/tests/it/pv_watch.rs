@@ -313,6 +313,11 @@ fn what_makes_no_sense_is_refused_before_anybody_is_looked_for() {
         (&["-d", "2147483647", "--stable"], together),
         (&["-d", "2147483647", "--on-progress", "true"], together),
         (&["-d", "2147483647", "-L", "5"], together),
+        (&["-d", "2147483647", "-B", "5"], together),
+        (
+            &["-d", "2147483647", "-s", "@/nonexistent"],
+            "/nonexistent: No such file or directory",
+        ),
         (&["-d", "2147483647", "-S", "-s", "5"], together),
         (&["-d", "2147483647", "-E"], together),
         (

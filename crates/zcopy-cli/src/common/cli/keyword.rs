@@ -85,7 +85,7 @@ impl<T: Keyword> TypedValueParser for KeywordParser<T> {
     }
 }
 
-/// Returns the value of the keyword `value`, which the long option `option` was given.
+/// Returns what the keyword `value` of the long option `option` stands for.
 ///
 /// # Errors
 ///

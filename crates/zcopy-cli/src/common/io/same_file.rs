@@ -14,6 +14,11 @@ pub(crate) fn is_same(input: &Stat, output: &Stat) -> bool {
     (input.st_dev, input.st_ino) == (output.st_dev, output.st_ino)
 }
 
+/// Returns whether the library refused a transfer because both ends are the same file.
+pub(crate) fn is_pair_refused(error: &zcopy::Error) -> bool {
+    error.is_refused() && error.side() == zcopy::Side::Neither
+}
+
 /// Returns whether both are the same file, block device or pipe, from which written bytes can be
 /// read again.
 pub(crate) fn is_same_file(input: &Stat, output: &Stat) -> bool {

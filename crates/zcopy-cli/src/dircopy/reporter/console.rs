@@ -37,7 +37,7 @@ impl Console {
     ///
     /// # Errors
     ///
-    /// As [`FdWriter::on`].
+    /// Returns the errors of [`FdWriter::on`].
     pub(crate) fn new(verbosity: Verbosity) -> io::Result<Self> {
         sys::ignore_sigttou();
         Self::on(
@@ -52,7 +52,7 @@ impl Console {
     ///
     /// # Errors
     ///
-    /// As [`FdWriter::on`].
+    /// Returns the errors of [`FdWriter::on`].
     pub(super) fn on(
         verbosity: Verbosity,
         stdout: BorrowedFd<'_>,

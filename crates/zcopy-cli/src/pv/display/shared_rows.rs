@@ -378,7 +378,7 @@ fn query_origin(tty: &mut Tty, top: impl FnOnce(CursorPosition) -> i32) -> Optio
     }
 }
 
-/// Returns the directory of the file, which is that of pv's.
+/// Returns the directory of the file, the same in which pv has its own.
 fn directory() -> PathBuf {
     ["TMPDIR", "TMP"]
         .into_iter()

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::call::{Call, not_received};
 use super::protocol::{Request, Snapshot};
 use crate::common::cli::message;
-use crate::common::cli::quote::quoted;
 use crate::common::progress::units::Unit;
 use crate::common::sys;
 use crate::pv::cleanup::Cleanup;
@@ -15,20 +14,16 @@ use crate::pv::display::displayed_transfer::DisplayedTransfer;
 use crate::pv::display::event::Phase;
 use crate::pv::ending::{Ending, State};
 use crate::pv::prepare::open_objects;
+use crate::pv::prepare::pidfile;
 use crate::pv::settings::{JsonOutput, Settings};
 use crate::pv::shared_progress::{Position, SharedProgress};
 use crate::pv::status::Status;
 use crate::pv::transfer::inspector::{Counted, Inspector};
-use crate::pv::transfer::pidfile::Pidfile;
 use crate::pv::watch::files::ProcDir;
 
 /// Shows the progress of a process until it ends.
 pub(super) fn show(pid: i32, mut settings: Settings) -> Result<Status, String> {
-    let pidfile = settings.pidfile.as_deref().map(Pidfile::create).transpose();
-    let pidfile = pidfile.map_err(|error| {
-        let path = settings.pidfile.clone().unwrap_or_default();
-        format!("{}: {}", quoted(path.as_os_str()), message::worded(&error))
-    })?;
+    let pidfile = pidfile(&settings).map_err(|refusal| refusal.message)?;
     let mut snapshots = Snapshots(Call::to(pid, &Request::Query)?);
     let first = snapshots.next().ok_or_else(|| not_received(pid))?;
     if !first.counts_bytes {

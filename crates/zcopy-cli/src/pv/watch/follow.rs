@@ -25,7 +25,8 @@ use crate::pv::display::screen::{MultiLineScreen, Screen, Setup};
 use crate::pv::display::signals::{self, Event, Signals};
 use crate::pv::ending::{Ending, State};
 use crate::pv::prepare::open_objects;
-use crate::pv::settings::{Form, JsonOutput, Settings, Size};
+use crate::pv::prepare::{given_size, pidfile};
+use crate::pv::settings::{Form, JsonOutput, Settings};
 use crate::pv::status::Status;
 use crate::pv::transfer::pidfile::Pidfile;
 
@@ -42,18 +43,16 @@ pub(crate) fn follow(args: &Args, settings: &Settings) -> Status {
             return Status::MEMORY;
         }
     };
-    let pidfile = match settings.pidfile.as_deref().map(Pidfile::create).transpose() {
-        Ok(pidfile) => pidfile,
-        Err(error) => {
-            let path = settings.pidfile.clone().unwrap_or_default();
-            let error = message::worded(&error);
-            message::warn(&format!("{}: {error}", quoted(path.as_os_str())));
-            return Status::PIDFILE;
+    let prepared = given_size(settings).and_then(|size| Ok((size, pidfile(settings)?)));
+    let (size, pidfile) = match prepared {
+        Ok(prepared) => prepared,
+        Err(refusal) => {
+            message::warn(&refusal.message);
+            return refusal.status;
         }
     };
     let mut status = Status::GOOD;
     let mut watched = Vec::new();
-    let size = given_size(settings);
     for target in &wanted {
         match open(target, size) {
             Ok(opened) => watched.push((target.clone(), opened)),
@@ -75,7 +74,7 @@ pub(crate) fn follow(args: &Args, settings: &Settings) -> Status {
             return status;
         }
     };
-    match WatchLoop::new(&wanted, watched, settings, pidfile, objects) {
+    match WatchLoop::new(&wanted, watched, settings, size, pidfile, objects) {
         Ok(watch_loop) => status.add(watch_loop.run()),
         Err(error) => {
             message::warn(&format!("(stderr): {}", message::worded(&error)));
@@ -102,6 +101,7 @@ fn refused(args: &Args) -> Option<String> {
     let says_how = args.line_mode
         || args.null
         || args.rate_limit.is_some()
+        || args.buffer_size.is_some()
         || args.stop_at_size
         || args.skip_errors > 0
         || args.error_skip_block.is_some()
@@ -140,14 +140,6 @@ impl Process for Watched {
             Self::Process(process) => process.snapshot(only),
             Self::File(file) => file.snapshot(only),
         }
-    }
-}
-
-/// Returns the size that the user has given.
-fn given_size(settings: &Settings) -> Option<u64> {
-    match settings.size {
-        Some(Size::Exact(size)) => Some(size).filter(|size| *size > 0),
-        _ => None,
     }
 }
 
@@ -207,12 +199,12 @@ impl<'a> WatchLoop<'a> {
         wanted: &[Target],
         watched: Vec<(Target, Watched)>,
         settings: &'a Settings,
+        size: Option<u64>,
         pidfile: Option<Pidfile>,
         objects: Option<Objects>,
     ) -> io::Result<Self> {
         let is_lone = matches!(wanted, [Target::Descriptor(..)]);
         let is_of_several = wanted.windows(2).any(|two| two[0].pid() != two[1].pid());
-        let size = given_size(settings);
         let screen = Screen::on_stderr(Setup {
             force: settings.force,
             own_row: false,

@@ -227,7 +227,7 @@ fn durable_short_files_that_a_disk_does_not_take_have_no_lines() {
     };
     let trees = Trees::on_disk();
     let names: Vec<_> = (100..500).map(|n| n.to_string()).collect();
-    for (n, name) in (1..).zip(&names) {
+    for (n, name) in (1_u16..).zip(&names) {
         trees.put(name, vec![(n % 251).to_le_bytes()[0]; 64 << 10]);
     }
     let mut command = zc_dircopy();

@@ -124,6 +124,16 @@ fn invalid_values_are_refused_in_the_words_of_pv() {
         );
         assert_eq!(outcome.files["f"], b"hi\n", "nothing is touched");
     }
+    for (options, error) in [
+        (
+            "--on-progress true --every -5",
+            "-5: percentage above 0 and up to 100 expected",
+        ),
+        ("--every 5", "--on-progress must be specified"),
+    ] {
+        let error = format!("pv: --every: {error}\n");
+        ends(&run(&format!("pv {options} f")), 64, &error, "");
+    }
     for option in ["-R", "-Q"] {
         let error = format!("pv: {option}: x: {INTEGER}\n");
         ends(&as_pv(&format!("pv {option} x")), 64, &error, "");
