@@ -12,6 +12,7 @@
 //! - `args` and `settings`: the command line.
 //! - `finisher`: writes lines of the manifest and makes hard links, in the order of the tree.
 //! - `copy`: copies or leaves one entry.
+//! - `forecast`: what a run would do with each entry.
 //! - `schedule`: divides the tree into jobs, and the descriptors among the threads.
 //! - `reporter`: writes messages, the progress and the summary.
 //! - `folded_names`: names that the destination does not tell apart.
@@ -38,6 +39,7 @@ mod damage_map;
 mod file_ranges;
 mod finisher;
 mod folded_names;
+mod forecast;
 mod hash;
 mod interrupt;
 mod mtime;

@@ -127,6 +127,10 @@ pub struct Args {
     #[arg(long)]
     pub(crate) skip_errors: bool,
 
+    /// Begin to copy even if DST has less space than the files take, and copy what fits
+    #[arg(long)]
+    pub(crate) no_space_check: bool,
+
     /// Bring every file, directory and digest to the disk
     #[arg(long)]
     pub(crate) durable: bool,
@@ -252,7 +256,7 @@ impl Tool for Args {
 }
 
 /// The options that `--check` does not take.
-const COPY_OPTIONS: [&str; 18] = [
+const COPY_OPTIONS: [&str; 19] = [
     "input",
     "output",
     "overwrite_policy",
@@ -261,6 +265,7 @@ const COPY_OPTIONS: [&str; 18] = [
     "verify",
     "verify_existing",
     "skip_errors",
+    "no_space_check",
     "durable",
     "no_owner",
     "no_perms",

@@ -1,6 +1,7 @@
 //! Runs `zc-dircopy`: copies a tree, or verifies trees.
 //!
 //! - `copy_tree`: copies a tree with several threads; `lock`: one run at a time.
+//! - `free_space`: finds out whether a copy has room.
 //! - `manifest`: begins and finishes the manifest; `write_back`: reports writes that fail late.
 //! - `check`: `--check`; `amend` and `accepted_maps`: change records without a copy.
 
@@ -24,6 +25,7 @@ mod accepted_maps;
 mod amend;
 mod check;
 mod copy_tree;
+mod free_space;
 mod lock;
 mod manifest;
 mod write_back;

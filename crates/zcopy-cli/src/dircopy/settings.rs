@@ -41,6 +41,8 @@ pub(crate) struct Settings {
     pub(crate) verifies_existing: bool,
     /// Whether the readable bytes of a damaged file are copied.
     pub(crate) skips_errors: bool,
+    /// Whether a run that has too little space does not begin.
+    pub(crate) checks_space: bool,
     pub(crate) durability: Durability,
     /// The attributes that copies get from their originals.
     pub(crate) preserve: Preserve,
@@ -102,6 +104,7 @@ impl Settings {
             verifies: args.verify,
             verifies_existing: args.verify_existing,
             skips_errors: args.skip_errors,
+            checks_space: !args.no_space_check,
             durability: if args.durable {
                 Durability::Synced
             } else {

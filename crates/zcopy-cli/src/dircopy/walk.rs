@@ -169,6 +169,11 @@ impl Root {
         &self.directory
     }
 
+    /// Whether the destination did not exist before.
+    pub(crate) fn is_new(&self) -> bool {
+        self.directory.is_new()
+    }
+
     /// The root of the source.
     #[must_use]
     pub(crate) fn source(&self) -> BorrowedFd<'_> {
@@ -185,18 +190,9 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// Those of `open(2)`; `ENOTDIR`, if the path leads through a symbolic link; `EINVAL`, if it
-    /// has other components than names.
+    /// As [`open_beneath`].
     pub(crate) fn open_destination(&self, path: &Path) -> io::Result<OwnedFd> {
-        let mut directory = reopen(self.destination().as_fd(), c".")?;
-        for component in path.components() {
-            let Component::Normal(name) = component else {
-                return Err(Errno::INVAL.into());
-            };
-            let name = CString::new(name.as_bytes())?;
-            directory = reopen(directory.as_fd(), &name)?;
-        }
-        Ok(directory)
+        open_beneath(self.destination().as_fd(), path)
     }
 
     /// Ends the work on the root of the destination. The root gets its attributes when the walk is
@@ -208,6 +204,24 @@ impl Root {
     pub(crate) fn done(self) -> Result<(), WalkError> {
         self.directory.release(&self.opened)
     }
+}
+
+/// Opens a directory by its path from `root`.
+///
+/// # Errors
+///
+/// Those of `open(2)`; `ENOTDIR`, if the path leads through a symbolic link; `EINVAL`, if it has
+/// other components than names.
+pub(crate) fn open_beneath(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
+    let mut directory = reopen(root, c".")?;
+    for component in path.components() {
+        let Component::Normal(name) = component else {
+            return Err(Errno::INVAL.into());
+        };
+        let name = CString::new(name.as_bytes())?;
+        directory = reopen(directory.as_fd(), &name)?;
+    }
+    Ok(directory)
 }
 
 /// Opens a directory in another.

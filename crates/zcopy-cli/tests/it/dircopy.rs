@@ -37,6 +37,7 @@ mod preserve;
 mod progress;
 mod several_runs;
 mod sharing;
+mod space;
 mod sums;
 mod usage;
 mod verify;

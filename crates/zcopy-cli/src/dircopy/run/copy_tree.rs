@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::num::NonZeroUsize;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use std::thread::{self, Scope};
 
 use anyhow::anyhow;
 
+use super::free_space;
 use super::lock::{self, RunLock};
 use super::manifest::{
     Reported, begin_manifest, finish_manifest, open_archive, report_unreadable_manifests,
@@ -76,6 +78,7 @@ pub(crate) fn copy_tree(
     })?;
     let on_wait = || reporter.note_destination(&settings.destination, lock::WAITING);
     let _lock = RunLock::acquire(root.destination(), on_wait);
+    ensure_space(&settings, context, &root)?;
     let archive = open_archive(&mut settings, reporter, &root)?;
     let (settings, destination) = (&settings, Arc::clone(root.destination()));
     let on_change = |path: &[u8], change: RecordChange| {
@@ -147,6 +150,33 @@ pub(crate) fn copy_tree(
         .collect())
 }
 
+/// Refuses a copy that has too little space. A destination that was made for it is removed.
+fn ensure_space(settings: &Settings, context: Context<'_>, root: &Root) -> Result<(), Reported> {
+    if !settings.checks_space {
+        return Ok(());
+    }
+    let Some(n_levels) = context.budget.prescan_levels() else {
+        return Ok(());
+    };
+    free_space::check(settings, root, scan_options(settings, n_levels)).map_err(|error| {
+        let (reporter, destination) = (context.reporter, &settings.destination);
+        reporter.report_destination_error(destination, &error);
+        if root.is_new() {
+            // It fails if another process has made a file in it.
+            let _ = rustix::fs::rmdir(destination);
+        }
+        Reported
+    })
+}
+
+fn scan_options(settings: &Settings, n_levels: NonZeroUsize) -> ScanOptions {
+    ScanOptions {
+        follows_symlinks: settings.follows_symlinks,
+        one_file_system: settings.one_file_system,
+        most_open: n_levels.get(),
+    }
+}
+
 /// Starts the threads that show the progress and count the files of the source.
 fn show_progress<'scope>(
     scope: &'scope Scope<'scope, '_>,
@@ -166,11 +196,7 @@ fn show_progress<'scope>(
     let draw = move || reporter.draw_until(stop, total);
     let _ = thread::Builder::new().spawn_scoped(scope, draw);
     if let Some(n_levels) = budget.prescan_levels() {
-        let options = ScanOptions {
-            follows_symlinks: settings.follows_symlinks,
-            one_file_system: settings.one_file_system,
-            most_open: n_levels.get(),
-        };
+        let options = scan_options(settings, n_levels);
         let count = move || prescan(root.source(), options, &settings.exclude, total, stop);
         let _ = thread::Builder::new().spawn_scoped(scope, count);
     }

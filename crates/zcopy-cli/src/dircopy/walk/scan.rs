@@ -41,6 +41,11 @@ impl Found<'_> {
     pub(crate) fn path(&self) -> Vec<u8> {
         self.node.path_of(self.name.to_bytes())
     }
+
+    /// The path from the root of the directory of the entry.
+    pub(crate) fn directory_path(&self) -> Vec<u8> {
+        self.node.path()
+    }
 }
 
 /// An entry that cannot be examined.

@@ -2,6 +2,10 @@
 
 use std::os::fd::AsFd;
 
+use rustix::fs::Stat;
+
+use crate::dircopy::stat::size;
+
 /// `FUSE_SUPER_MAGIC`: the driver is a process.
 const FUSE: i128 = 0x6573_5546;
 
@@ -73,4 +77,50 @@ fn kind(file: impl AsFd) -> Option<i128> {
     // The type of `f_type` depends on the architecture. If it is a 32-bit integer, the value may be
     // negative.
     Some(i128::from(found.f_type) & 0xffff_ffff)
+}
+
+/// How many bytes of a file system its files take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accounting {
+    /// Those of the blocks that are allocated to them, and holes take none. No two files share
+    /// blocks, and none is compressed.
+    Exact,
+    /// The same, but files may share blocks, may be compressed, or may have none.
+    Allocated,
+    /// All bytes: there are no holes, and each name is a file of its own.
+    Apparent,
+}
+
+impl Accounting {
+    /// The bytes that a copy of a file takes at least, in a file system with blocks of this size.
+    pub(crate) fn bytes(self, original: &Stat, block: u64) -> u64 {
+        let size = size(original);
+        match self {
+            Self::Exact => size.next_multiple_of(block).min(allocated(original)),
+            Self::Allocated => size.min(allocated(original)),
+            Self::Apparent => size.next_multiple_of(block),
+        }
+    }
+}
+
+/// The bytes of the blocks of a file.
+// The type of the field depends on the architecture.
+#[allow(
+    clippy::unnecessary_cast,
+    clippy::cast_sign_loss,
+    reason = "never negative"
+)]
+pub(crate) fn allocated(stat: &Stat) -> u64 {
+    (stat.st_blocks as u64).saturating_mul(512)
+}
+
+/// How the file system of an open file accounts for the space of its files.
+pub(crate) fn accounting(file: impl AsFd) -> Accounting {
+    match kind(file) {
+        // `EXT4_SUPER_MAGIC`, also that of ext2 and ext3; `TMPFS_MAGIC`.
+        Some(0xef53 | 0x0102_1994) => Accounting::Exact,
+        // `MSDOS_SUPER_MAGIC`, `EXFAT_SUPER_MAGIC`.
+        Some(0x4d44 | 0x2011_bab0) => Accounting::Apparent,
+        _ => Accounting::Allocated,
+    }
 }

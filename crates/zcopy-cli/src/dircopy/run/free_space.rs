@@ -1,0 +1,249 @@
+//! Finds out before a copy begins whether its files have room in the destination.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+
+use anyhow::anyhow;
+use rustix::fs::{Mode, OFlags, Stat, StatVfs};
+use zcopy::{Reflink, Transfer};
+
+use crate::dircopy::forecast::{Action, Forecast, forecast};
+use crate::dircopy::reporter::summary::size as size_in_words;
+use crate::dircopy::settings::Settings;
+use crate::dircopy::stat::{identity, is_regular, size};
+use crate::dircopy::walk::Root;
+use crate::dircopy::walk::scan::{Next, ScanOptions};
+use crate::dircopy::write::atomic_file::AtomicFile;
+use crate::dircopy::write::file_system::{self, Accounting};
+
+/// Fails if the files that the run would copy take more than the destination has free. A quota is
+/// not seen, nor are the manifest and the directories counted.
+///
+/// A file system of the source that holds less altogether than the destination has free is not
+/// scanned. Otherwise all its files are examined, once as if the destination were empty, and once
+/// more beside the files that it has, if they seem to have no room.
+///
+/// # Errors
+///
+/// The files have no room. Every other error is ignored: the copy meets it, and reports it.
+pub(crate) fn check(settings: &Settings, root: &Root, options: ScanOptions) -> anyhow::Result<()> {
+    let destination = root.destination().as_fd();
+    let Some(free) = Free::of(destination) else {
+        return Ok(());
+    };
+    if !settings.follows_symlinks && source_fits(root, settings, &free) {
+        return Ok(());
+    }
+    let mut needed = Needed::of(settings, root, options, None, &free);
+    if needed.exceeds(&free) && !root.is_new() {
+        needed = Needed::of(settings, root, options, Some(destination), &free);
+    }
+    if !needed.exceeds(&free) {
+        return Ok(());
+    }
+    let go_on = "--no-space-check copies what fits";
+    Err(if needed.peak > free.bytes {
+        let (needed, free) = (size_in_words(needed.peak), size_in_words(free.bytes));
+        anyhow!("not enough space: the copy takes {needed}, and {free} are free; {go_on}")
+    } else {
+        let (needed, free) = (needed.names, free.names.unwrap_or(0));
+        anyhow!("not enough inodes: the copy takes {needed}, and {free} are free; {go_on}")
+    })
+}
+
+/// What the file system of the destination has free.
+struct Free {
+    bytes: u64,
+    /// The number of files that can be made. `None` if the file system does not limit it.
+    names: Option<u64>,
+    /// The size of a block. Every file takes whole ones.
+    block: u64,
+    accounting: Accounting,
+}
+
+impl Free {
+    /// `None` if the file system does not tell.
+    fn of(destination: BorrowedFd<'_>) -> Option<Self> {
+        let found = rustix::fs::fstatvfs(destination).ok()?;
+        if found.f_blocks == 0 {
+            return None;
+        }
+        // Some blocks are reserved for root.
+        let blocks = if rustix::process::geteuid().is_root() {
+            found.f_bfree
+        } else {
+            found.f_bavail
+        };
+        Some(Self {
+            bytes: blocks.saturating_mul(found.f_frsize),
+            names: (found.f_files > 0).then_some(found.f_ffree),
+            block: found.f_frsize.max(1),
+            accounting: file_system::accounting(destination),
+        })
+    }
+
+    /// Whether so many bytes in so many files have room for certain.
+    fn hold(&self, bytes: u64, names: u64) -> bool {
+        let rounded = names.saturating_mul(self.block).saturating_add(bytes);
+        rounded <= self.bytes && self.names.is_none_or(|free| names <= free)
+    }
+}
+
+/// Whether all files of the source's file system have room in the destination.
+fn source_fits(root: &Root, settings: &Settings, free: &Free) -> bool {
+    let source = root.source();
+    let Ok(found) = rustix::fs::fstatvfs(source) else {
+        return false;
+    };
+    file_system::accounting(source) == Accounting::Exact
+        && free.accounting != Accounting::Apparent
+        && found.f_files > 0
+        && free.hold(
+            used_bytes(&found),
+            found.f_files.saturating_sub(found.f_ffree),
+        )
+        && (settings.one_file_system || has_no_mounts(source))
+}
+
+fn used_bytes(found: &StatVfs) -> u64 {
+    let used = found.f_blocks.saturating_sub(found.f_bfree);
+    used.saturating_mul(found.f_frsize)
+}
+
+/// Whether no file system is mounted in a tree, as far as the kernel tells.
+fn has_no_mounts(tree: BorrowedFd<'_>) -> bool {
+    let Ok(path) = rustix::fs::readlinkat(rustix::fs::CWD, fd_path(tree), Vec::new()) else {
+        return false;
+    };
+    let Ok(mounts) = std::fs::read("/proc/self/mountinfo") else {
+        return false;
+    };
+    let path = path.to_bytes();
+    let below = |place: &[u8]| {
+        let rest = place.strip_prefix(path);
+        rest.is_some_and(|rest| !rest.is_empty() && (path == b"/" || rest[0] == b'/'))
+    };
+    // The fifth word of a line is the place of the mount. Spaces in it are written in octal, and a
+    // path that has such characters is not compared.
+    let is_plain = !path.iter().any(|byte| b" \t\n\\".contains(byte));
+    let mut lines = mounts.split(|byte| *byte == b'\n');
+    is_plain && !lines.any(|line| line.split(|byte| *byte == b' ').nth(4).is_some_and(below))
+}
+
+fn fd_path(fd: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", fd.as_raw_fd())
+}
+
+/// What the files of the source take in the destination.
+#[derive(Debug, Default)]
+struct Needed {
+    /// The most bytes that are taken beside what is there now. A file that replaces another takes
+    /// its space before the other one is gone.
+    peak: u64,
+    /// The number of new files and directories.
+    names: u64,
+}
+
+impl Needed {
+    /// Without a destination, none of the files is taken to exist there.
+    fn of(
+        settings: &Settings,
+        root: &Root,
+        options: ScanOptions,
+        destination: Option<BorrowedFd<'_>>,
+        free: &Free,
+    ) -> Self {
+        let mut needed = Self::default();
+        let mut clones = Clones::new(root.destination().as_fd());
+        let (mut taken, mut given_back) = (0_u64, 0_u64);
+        forecast(root.source(), destination, settings, options, |shown| {
+            let Ok(shown) = shown else {
+                return Next::Enter;
+            };
+            match shown.action {
+                Action::Skip | Action::Compare | Action::EnterDirectory => return Next::Enter,
+                Action::Link if free.accounting != Accounting::Apparent => return Next::Enter,
+                Action::Copy | Action::Link | Action::MakeDirectory => needed.names += 1,
+                Action::Replace => {}
+            }
+            if is_regular(&shown.stat) && !clones.can_clone(&shown) {
+                taken = taken.saturating_add(free.accounting.bytes(&shown.stat, free.block));
+                needed.peak = needed.peak.max(taken.saturating_sub(given_back));
+                given_back += freed(shown.existing.as_ref());
+            }
+            Next::Enter
+        });
+        needed
+    }
+
+    fn exceeds(&self, free: &Free) -> bool {
+        self.peak > free.bytes || free.names.is_some_and(|names| self.names > names)
+    }
+}
+
+/// The bytes that the destination gets back when another file replaces this one.
+fn freed(existing: Option<&Stat>) -> u64 {
+    existing
+        .filter(|existing| is_regular(existing) && existing.st_nlink == 1)
+        .map_or(0, file_system::allocated)
+}
+
+/// Which file systems of the source share blocks with the destination.
+struct Clones<'a> {
+    destination: BorrowedFd<'a>,
+    /// By device. Each is tried with one file.
+    shares: HashMap<u64, bool>,
+}
+
+impl<'a> Clones<'a> {
+    fn new(destination: BorrowedFd<'a>) -> Self {
+        Self {
+            destination,
+            shares: HashMap::new(),
+        }
+    }
+
+    fn can_clone(&mut self, shown: &Forecast<'_>) -> bool {
+        if size(&shown.stat) == 0 {
+            return false;
+        }
+        let device = identity(&shown.stat).0;
+        if let Some(shares) = self.shares.get(&device) {
+            return *shares;
+        }
+        // A file that cannot be opened tells nothing.
+        let Ok(source) = open(shown) else {
+            return false;
+        };
+        let shares = self.clone_file(&source).unwrap_or(false);
+        self.shares.insert(device, shares);
+        shares
+    }
+
+    /// Clones a file to one without a name, which is dropped.
+    fn clone_file(&self, source: &File) -> io::Result<bool> {
+        let new_file = AtomicFile::with_mode(self.destination, Mode::RUSR | Mode::WUSR)?;
+        let transfer = Transfer::new(source, &new_file)
+            .source_offset(0)
+            .sink_offset(0)
+            .reflink(Reflink::Always);
+        Ok(transfer.run().is_ok())
+    }
+}
+
+fn open(shown: &Forecast<'_>) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(
+        shown.found.directory,
+        shown.found.name,
+        flags,
+        Mode::empty(),
+    )?;
+    let file = File::from(opened);
+    if !is_regular(&rustix::fs::fstat(&file)?) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(file)
+}
