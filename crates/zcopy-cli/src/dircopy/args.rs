@@ -127,6 +127,10 @@ pub struct Args {
     #[arg(long)]
     pub(crate) skip_errors: bool,
 
+    /// Print what would be copied, replaced, compared, linked and left, and write nothing
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+
     /// Begin to copy even if DST has less space than the files take, and copy what fits
     #[arg(long)]
     pub(crate) no_space_check: bool,
@@ -256,7 +260,7 @@ impl Tool for Args {
 }
 
 /// The options that `--check` does not take.
-const COPY_OPTIONS: [&str; 19] = [
+const COPY_OPTIONS: [&str; 20] = [
     "input",
     "output",
     "overwrite_policy",
@@ -265,6 +269,7 @@ const COPY_OPTIONS: [&str; 19] = [
     "verify",
     "verify_existing",
     "skip_errors",
+    "dry_run",
     "no_space_check",
     "durable",
     "no_owner",

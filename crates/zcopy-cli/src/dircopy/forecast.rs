@@ -1,6 +1,6 @@
 //! What a run would do with each entry of the source, found out without doing it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -57,8 +57,8 @@ pub(crate) fn forecast(
     mut show: impl FnMut(Result<Forecast<'_>, Failure>) -> Next,
 ) {
     let mut copies = destination.map(Copies::new);
-    // Files with several names that have been shown by one of them.
-    let mut shown = HashSet::<Identity>::new();
+    // The actions of files with several names that have been shown by one of them.
+    let mut shown = HashMap::<Identity, Action>::new();
     let flags = if options.follows_symlinks {
         AtFlags::empty()
     } else {
@@ -84,12 +84,27 @@ pub(crate) fn forecast(
                 return show(Err(Failure { path, error }));
             }
         };
-        let existing = copies.as_mut().and_then(|copies| {
-            let directory = copies.directory(&found.directory_path())?;
+        let copy = copies
+            .as_mut()
+            .and_then(|copies| copies.directory(&found.directory_path()));
+        let existing = copy.and_then(|directory| {
             rustix::fs::statat(directory, found.name, AtFlags::SYMLINK_NOFOLLOW).ok()
         });
-        let is_first = is_directory(&stat) || stat.st_nlink <= 1 || shown.insert(identity(&stat));
-        let action = action(settings, &stat, existing.as_ref(), is_first);
+        let is_alike = |existing: &Stat| {
+            let target = |directory| rustix::fs::readlinkat(directory, found.name, Vec::new()).ok();
+            match file_type(&stat) {
+                FileType::Symlink => copy.and_then(target) == target(found.directory),
+                FileType::CharacterDevice | FileType::BlockDevice => {
+                    stat.st_rdev == existing.st_rdev
+                }
+                _ => true,
+            }
+        };
+        let first = shown.get(&identity(&stat)).copied();
+        let action = action(settings.policy, &stat, existing.as_ref(), first, is_alike);
+        if stat.st_nlink > 1 && first.is_none() && !is_directory(&stat) {
+            shown.insert(identity(&stat), action);
+        }
         show(Ok(Forecast {
             found,
             stat,
@@ -99,31 +114,44 @@ pub(crate) fn forecast(
     });
 }
 
-/// What a run would do with an entry, as far as `stat(2)` tells.
-fn action(settings: &Settings, stat: &Stat, existing: Option<&Stat>, is_first: bool) -> Action {
-    let policy = settings.policy;
-    match (file_type(stat), existing) {
-        (FileType::Directory, Some(existing)) if is_directory(existing) => Action::EnterDirectory,
-        (FileType::Directory, _) => Action::MakeDirectory,
-        (_, None) if !is_first => Action::Link,
-        (_, None) => Action::Copy,
-        (FileType::RegularFile, Some(existing)) => {
-            if !is_first && !keeps_existing_name(policy, stat, existing) {
-                return if existing.st_nlink > 1 {
-                    Action::Skip
-                } else {
-                    Action::Link
-                };
-            }
-            match decide(policy, stat, existing, |_| Rounding::Unknown) {
+/// What a run would do with an entry, as far as `stat(2)` tells. `first` is the action for an
+/// earlier name of the same file.
+fn action(
+    policy: Policy,
+    stat: &Stat,
+    existing: Option<&Stat>,
+    first: Option<Action>,
+    is_alike: impl Fn(&Stat) -> bool,
+) -> Action {
+    let Some(existing) = existing else {
+        return match (file_type(stat), first) {
+            (FileType::Directory, _) => Action::MakeDirectory,
+            (_, None) => Action::Copy,
+            (_, Some(_)) => Action::Link,
+        };
+    };
+    match file_type(stat) {
+        FileType::Directory if is_directory(existing) => Action::EnterDirectory,
+        FileType::Directory => Action::MakeDirectory,
+        FileType::RegularFile => match first {
+            Some(first) if !keeps_existing_name(policy, stat, existing) => match first {
+                Action::Copy | Action::Replace => Action::Link,
+                _ if existing.st_nlink == 1 => Action::Link,
+                first => first,
+            },
+            _ => match decide(policy, stat, existing, |_| Rounding::Unknown) {
                 Decision::Copy => Action::Replace,
                 Decision::Skip => Action::Skip,
                 Decision::Compare | Decision::CompareInDoubt => Action::Compare,
-            }
-        }
-        (kind, Some(existing)) => match policy {
+            },
+        },
+        kind => match policy {
             Policy::Never => Action::Skip,
-            Policy::Default | Policy::Update if file_type(existing) == kind => Action::Compare,
+            Policy::Default | Policy::Update
+                if file_type(existing) == kind && is_alike(existing) =>
+            {
+                Action::Skip
+            }
             Policy::Always | Policy::Default | Policy::Update => Action::Replace,
         },
     }

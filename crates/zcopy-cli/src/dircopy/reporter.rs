@@ -25,8 +25,10 @@ use summary::{State, Summary};
 
 use console::Console;
 use event::Event;
+use plan::{Plan, PlannedEntry};
 
 pub(crate) mod console;
+pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod progress_line;
 pub(crate) mod summary;
@@ -237,6 +239,32 @@ impl<'a> Reporter<'a> {
             Verbosity::Quiet | Verbosity::Normal => Ok(()),
             Verbosity::Json => self.summarize(elapsed, &[], interrupt),
         }
+    }
+
+    /// Writes what a run would do with an entry.
+    pub(crate) fn tell_plan(&self, entry: &PlannedEntry<'_>) {
+        let line = match self.console.verbosity() {
+            Verbosity::Quiet => return,
+            Verbosity::Normal => entry.line(),
+            Verbosity::Json => Event::Planned(entry).line(),
+        };
+        // A writer that has failed fails again for the totals, which report the error.
+        let _ = self.console.stdout().put(line.as_bytes());
+    }
+
+    /// Writes what a run would do in all.
+    ///
+    /// # Errors
+    ///
+    /// Standard output cannot be written, or an earlier write failed.
+    pub(crate) fn tell_totals(&self, plan: Plan) -> io::Result<()> {
+        self.console.screen().finish();
+        let text = match self.console.verbosity() {
+            Verbosity::Quiet => return Ok(()),
+            Verbosity::Normal => plan.words(),
+            Verbosity::Json => Event::Plan(&plan).line(),
+        };
+        self.console.stdout().put(text.as_bytes())
     }
 
     /// Shows the progress once.

@@ -1,6 +1,7 @@
 //! Runs `zc-dircopy`: copies a tree, or verifies trees.
 //!
 //! - `copy_tree`: copies a tree with several threads; `lock`: one run at a time.
+//! - `dry_run`: `--dry-run`.
 //! - `free_space`: finds out whether a copy has room.
 //! - `manifest`: begins and finishes the manifest; `write_back`: reports writes that fail late.
 //! - `check`: `--check`; `amend` and `accepted_maps`: change records without a copy.
@@ -25,6 +26,7 @@ mod accepted_maps;
 mod amend;
 mod check;
 mod copy_tree;
+mod dry_run;
 mod free_space;
 mod lock;
 mod manifest;
@@ -103,6 +105,16 @@ fn copy(settings: Settings, verbosity: Verbosity) -> anyhow::Result<Outcome> {
         budget,
         null: &null,
     };
+    if settings.is_dry_run {
+        let Ok(plan) = dry_run::plan(settings, context) else {
+            return end_early(&reporter, started, &interrupt);
+        };
+        reporter
+            .tell_totals(plan)
+            .and_then(|()| sys::close_stdout())
+            .context("write error")?;
+        return Ok(outcome(&counts));
+    }
     let Ok(manifests) = copy_tree(settings, context) else {
         return end_early(&reporter, started, &interrupt);
     };
@@ -118,11 +130,15 @@ fn copy(settings: Settings, verbosity: Verbosity) -> anyhow::Result<Outcome> {
         sys::raise_default(signal);
         return Ok(Outcome::Incomplete);
     }
-    Ok(if counts.failed.get() == 0 {
+    Ok(outcome(&counts))
+}
+
+fn outcome(counts: &Counts) -> Outcome {
+    if counts.failed.get() == 0 {
         Outcome::Complete
     } else {
         Outcome::Incomplete
-    })
+    }
 }
 
 /// Ends a run that copied nothing. Its error has been reported.

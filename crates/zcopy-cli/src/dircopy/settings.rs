@@ -41,6 +41,8 @@ pub(crate) struct Settings {
     pub(crate) verifies_existing: bool,
     /// Whether the readable bytes of a damaged file are copied.
     pub(crate) skips_errors: bool,
+    /// Whether the run only tells what it would do.
+    pub(crate) is_dry_run: bool,
     /// Whether a run that has too little space does not begin.
     pub(crate) checks_space: bool,
     pub(crate) durability: Durability,
@@ -80,6 +82,12 @@ impl Settings {
         if args.no_hash && !args.accept.is_empty() {
             return Err("--accept makes a digest, and --no-hash makes none".to_owned());
         }
+        if args.dry_run && (args.forget_missing || !args.accept.is_empty()) {
+            return Err(
+                "--accept and --forget-missing change records, and --dry-run changes nothing"
+                    .to_owned(),
+            );
+        }
         let (source, destination) = source_and_destination(args)?;
         let accepted = super::args::accepted(args, &destination)?;
         let exclude = Exclude::new(&args.exclude).map_err(|error| error.to_string())?;
@@ -104,6 +112,7 @@ impl Settings {
             verifies: args.verify,
             verifies_existing: args.verify_existing,
             skips_errors: args.skip_errors,
+            is_dry_run: args.dry_run,
             checks_space: !args.no_space_check,
             durability: if args.durable {
                 Durability::Synced

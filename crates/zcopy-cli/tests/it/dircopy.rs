@@ -13,6 +13,7 @@ mod damage_maps;
 mod damaged;
 mod descriptors;
 mod disk;
+mod dry_run;
 mod fails;
 mod folded;
 mod fuse;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::plan::{Plan, PlannedEntry};
 use super::progress::Progress;
 use super::summary::Summary;
 use crate::common::progress::json;
@@ -33,6 +34,10 @@ pub(super) enum Event<'a> {
         /// Whether the rest was copied. If not, an existing copy was kept.
         is_copied: bool,
     },
+    /// What a run would do with an entry.
+    Planned(&'a PlannedEntry<'a>),
+    /// What a run would do in all.
+    Plan(&'a Plan),
     /// The summary of the run.
     Summary(&'a Summary<'a>),
 }

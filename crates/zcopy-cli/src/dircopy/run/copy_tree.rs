@@ -79,7 +79,7 @@ pub(crate) fn copy_tree(
     let on_wait = || reporter.note_destination(&settings.destination, lock::WAITING);
     let _lock = RunLock::acquire(root.destination(), on_wait);
     ensure_space(&settings, context, &root)?;
-    let archive = open_archive(&mut settings, reporter, &root)?;
+    let archive = open_archive(&mut settings, reporter, root.destination().as_fd())?;
     let (settings, destination) = (&settings, Arc::clone(root.destination()));
     let on_change = |path: &[u8], change: RecordChange| {
         reporter.report_change(Path::new(OsStr::from_bytes(path)), &change.to_string());
@@ -169,7 +169,8 @@ fn ensure_space(settings: &Settings, context: Context<'_>, root: &Root) -> Resul
     })
 }
 
-fn scan_options(settings: &Settings, n_levels: NonZeroUsize) -> ScanOptions {
+/// The options of a scan of the source.
+pub(super) fn scan_options(settings: &Settings, n_levels: NonZeroUsize) -> ScanOptions {
     ScanOptions {
         follows_symlinks: settings.follows_symlinks,
         one_file_system: settings.one_file_system,

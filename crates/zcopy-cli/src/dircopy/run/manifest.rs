@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -29,9 +29,8 @@ pub(crate) struct Reported;
 pub(crate) fn open_archive(
     settings: &mut Settings,
     reporter: &Reporter<'_>,
-    root: &Root,
+    destination: BorrowedFd<'_>,
 ) -> Result<Archive, Reported> {
-    let destination = root.destination().as_fd();
     let archive = Archive::open(destination, Verify::Needed, true)
         .map_err(|error| report_unreadable_manifests(settings, reporter, error))?;
     for damaged in archive.damaged() {

@@ -90,6 +90,17 @@ fn the_manual_page_has_every_field_of_a_copy_and_no_other() {
 }
 
 #[test]
+fn the_manual_page_has_every_field_of_a_dry_run_and_no_other() {
+    let trees = Trees::new();
+    trees.put("file", "x");
+    let _listener = std::os::unix::net::UnixListener::bind(trees.original("socket")).unwrap();
+    let mut written = Fields::new();
+    add(&mut written, &trees.run_aloud(&["--json", "--dry-run"]));
+    assert_eq!(written.len(), 3, "{written:?}");
+    assert_eq!(written, described("Objects of --dry-run"));
+}
+
+#[test]
 fn the_manual_page_has_every_field_of_a_check_and_no_other() {
     if !has_program("strace") {
         return;
