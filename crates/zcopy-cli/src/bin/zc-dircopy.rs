@@ -8,11 +8,11 @@ use zcopy_cli::dircopy::{self, MISUSE, Outcome};
 
 fn main() -> ExitCode {
     message::prepare();
-    let args = match args::parse_as::<dircopy::Args>(MISUSE) {
-        Ok((args, _)) => args,
+    let (args, matches) = match args::parse_as::<dircopy::Args>(MISUSE) {
+        Ok(parsed) => parsed,
         Err(status) => return status,
     };
-    match dircopy::run(&args) {
+    match dircopy::run(&args, &matches) {
         Outcome::Complete => ExitCode::SUCCESS,
         Outcome::Incomplete => ExitCode::FAILURE,
         Outcome::Misused => MISUSE.into(),

@@ -13,9 +13,11 @@ use crate::common::cli::keyword;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 
 pub(crate) use accepted::accepted;
-use values::{Lanes, block_size, number, path};
+pub(crate) use filters::filters;
+use values::{Lanes, Rate, block_size, number, path, rate};
 
 mod accepted;
+mod filters;
 mod values;
 
 /// The command line of `zc-dircopy`.
@@ -37,6 +39,8 @@ mod values;
                   update   as default, and compare files of the same size and time\n\n\
                   A GLOB without / matches names, one with / matches paths from SRC; one that ends in / matches \
                   only directories.\n\
+                  The first GLOB that matches decides, in the order of the command line; directories that are \
+                  excluded are not entered.\n\
                   ? and […] match a character of UTF-8, or a byte that belongs to none.\n\n\
                   The digests are written to DST/shasum.YYYY-MM-DD.HH.MM.SS.txt, or b3sum.… for BLAKE3, as sha256sum and b3sum write them.\n\
                   The status is 0, 1 if anything failed, and 2 for bad usage."
@@ -167,13 +171,34 @@ pub struct Args {
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
 
-    /// Exclude entries that match GLOB; may be repeated
+    /// Exclude entries that match GLOB, unless an --include stands before it; may be repeated
     #[arg(long, value_name = "GLOB", action = ArgAction::Append, allow_hyphen_values = true)]
     pub(crate) exclude: Vec<OsString>,
+
+    /// Include entries that match GLOB, whatever the --exclude after it say; may be repeated
+    #[arg(long, value_name = "GLOB", action = ArgAction::Append, allow_hyphen_values = true)]
+    pub(crate) include: Vec<OsString>,
+
+    /// Exclude entries that match the globs of FILE, one a line; those behind "+ " include; may be
+    /// repeated
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_parser = path(),
+        value_hint = ValueHint::FilePath,
+        action = ArgAction::Append,
+        allow_hyphen_values = true
+    )]
+    pub(crate) exclude_from: Vec<PathBuf>,
 
     /// Copy or verify N files in parallel, as far as there are descriptors (use 1 for hard disks)
     #[arg(short, long, value_name = "N", value_parser = number("number of jobs"))]
     pub(crate) jobs: Option<NonZeroUsize>,
+
+    /// Copy and read at most RATE bytes per second, all jobs together; a suffix may follow, as in
+    /// 10MiB; 0 is no limit
+    #[arg(long, value_name = "RATE", default_value = "0", hide_default_value = true, value_parser = rate())]
+    pub(crate) bwlimit: Rate,
 
     /// Hash many files together with SHA-256: always, never, or auto (if it is faster)
     #[arg(
@@ -260,7 +285,7 @@ impl Tool for Args {
 }
 
 /// The options that `--check` does not take.
-const COPY_OPTIONS: [&str; 20] = [
+const COPY_OPTIONS: [&str; 23] = [
     "input",
     "output",
     "overwrite_policy",
@@ -279,6 +304,9 @@ const COPY_OPTIONS: [&str; 20] = [
     "dereference",
     "one_file_system",
     "exclude",
+    "include",
+    "exclude_from",
+    "bwlimit",
     "lanes",
     "explain",
 ];

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::time::Instant;
 
 use anyhow::Context as _;
+use clap::ArgMatches;
 use rustix::fs::Mode;
 
 use super::args::Args;
@@ -46,13 +47,13 @@ pub enum Outcome {
     Misused,
 }
 
-/// Copies a tree, or with `--check` verifies trees.
+/// Copies a tree, or with `--check` verifies trees. `matches` hold the order of the options.
 #[must_use]
-pub fn run(args: &Args) -> Outcome {
+pub fn run(args: &Args, matches: &ArgMatches) -> Outcome {
     if args.check {
         return check::verify(args);
     }
-    let settings = match Settings::of(args, current_umask()) {
+    let settings = match Settings::of(args, matches, current_umask()) {
         Ok(settings) => settings,
         Err(message) => {
             message::warn(&message);

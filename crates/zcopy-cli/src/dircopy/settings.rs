@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use clap::ArgMatches;
 use rustix::fs::Mode;
+use zcopy::RateLimiter;
 
 use super::args::Args;
 use super::hash::pool::Queue;
@@ -55,6 +57,8 @@ pub(crate) struct Settings {
     pub(crate) n_jobs: Option<usize>,
     /// The blocks of a file that may wait to be hashed.
     pub(crate) queue: Queue,
+    /// Limits the bytes that all jobs copy and read per second.
+    pub(crate) rate_limiter: Option<RateLimiter>,
     /// The implementation of the digests.
     pub(crate) backend: Backend,
     pub(crate) explains: bool,
@@ -67,12 +71,12 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The settings of a command line without `--check`.
+    /// The settings of a command line without `--check`. `matches` hold the order of the options.
     ///
     /// # Errors
     ///
     /// Returns the message about a wrong command line.
-    pub(crate) fn of(args: &Args, umask: Mode) -> Result<Self, String> {
+    pub(crate) fn of(args: &Args, matches: &ArgMatches, umask: Mode) -> Result<Self, String> {
         if args.has_check_option() {
             return Err(
                 "--hash-file, --no-convert-paths, --silent, --no-summary, --strict and --verbose go with --check"
@@ -90,7 +94,8 @@ impl Settings {
         }
         let (source, destination) = source_and_destination(args)?;
         let accepted = super::args::accepted(args, &destination)?;
-        let exclude = Exclude::new(&args.exclude).map_err(|error| error.to_string())?;
+        let filters = super::args::filters(args, matches)?;
+        let exclude = Exclude::from_rules(&filters).map_err(|error| error.to_string())?;
         let algorithm = match args.hash {
             None | Some(ChecksumAlgorithm::Sha256) => Algorithm::Sha256,
             Some(ChecksumAlgorithm::Blake3) => Algorithm::Blake3,
@@ -133,6 +138,7 @@ impl Settings {
             one_file_system: args.one_file_system,
             exclude,
             n_jobs: args.jobs.map(NonZeroUsize::get),
+            rate_limiter: args.bwlimit.rate_limiter(),
             backend: args.lanes.backend(),
             queue: Queue {
                 size: args.queue_size.map_or(QUEUE_SIZE, NonZeroUsize::get),

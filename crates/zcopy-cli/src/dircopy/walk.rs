@@ -40,7 +40,7 @@ pub(crate) use collision::CollisionCheck;
 pub(crate) use collision::OtherName;
 pub(crate) use directory::{Directory, OpenDirs};
 pub(crate) use entry::{DeferredDirs, DeferredEntry, Entry};
-pub(crate) use exclude::Exclude;
+pub(crate) use exclude::{Effect, Exclude, Rule};
 pub(crate) use options::{DirectoryAttributes, GivenTo, Options};
 pub(crate) use walk_error::{Cause, WalkError};
 pub(crate) use walker::Walk;

@@ -2,13 +2,15 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use zcopy::RateLimiter;
 
 use crate::common::cli::keyword::Keyword;
 use crate::common::cli::value::{self, ValueParser};
 use crate::common::digest::Backend;
-use crate::common::progress::units::parse_size;
+use crate::common::progress::units::{parse_rate, parse_size};
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::policy::Policy;
 
@@ -89,5 +91,23 @@ pub(super) fn block_size() -> ValueParser<NonZeroUsize> {
         // 1 GiB fits into 32 bits.
         let size = size.and_then(|size| usize::try_from(size).ok());
         size.and_then(|size| NonZeroUsize::new(size.max(SMALLEST_BLOCK)))
+    })
+}
+
+/// The value of `--bwlimit`: bytes in a thousand seconds, or 0 without a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rate(u64);
+
+impl Rate {
+    /// The limiter that all jobs share. `None` without a limit.
+    pub(crate) fn rate_limiter(self) -> Option<RateLimiter> {
+        (self.0 > 0).then(|| RateLimiter::per(self.0, Duration::from_secs(1000)))
+    }
+}
+
+/// Parses a rate.
+pub(super) fn rate() -> ValueParser<Rate> {
+    value::parser("rate", "bytes per second expected, such as 10MiB", |text| {
+        parse_rate(text, false).ok().map(Rate)
     })
 }

@@ -14,7 +14,7 @@ use crate::dircopy::counts::Count;
 use crate::dircopy::damage_map::{BadRange, DamageMap};
 use crate::dircopy::hash::pool::Contents;
 use crate::dircopy::hash::reader::{
-    READ_SIZE, is_interrupted, read_error, read_limit, stop_if_interrupted,
+    READ_SIZE, is_interrupted, limited, read_error, read_limit, stop_if_interrupted,
 };
 use crate::dircopy::interrupt::Interrupted;
 use crate::dircopy::schedule::lookup::PriorRecord;
@@ -303,11 +303,13 @@ impl<'a> Copier<'a> {
             (report, Some(contents))
         } else {
             let interrupt = self.interrupt;
-            let transfer = if size > MAX_UNINTERRUPTED {
+            let rate_limiter = self.reader.rate_limiter;
+            let transfer = if size > MAX_UNINTERRUPTED || rate_limiter.is_some() {
                 transfer.observe(|_| stop_if_interrupted(interrupt))
             } else {
                 transfer
             };
+            let transfer = limited(transfer, rate_limiter);
             let report = transfer.run().map_err(|error| transfer_error(&error))?;
             if report.ended() == Ended::Stopped {
                 bail!(Interrupted);

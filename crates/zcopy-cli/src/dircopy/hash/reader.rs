@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{OFlags, Stat};
-use zcopy::{Ended, Report, Side, Sparse, Transfer};
+use zcopy::{Ended, RateLimiter, Report, Side, Sparse, Transfer};
 
 use super::FileDigest;
 use super::pool::{Client, Contents};
@@ -50,6 +50,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) block_size: usize,
     /// Stops transfers early.
     pub(crate) interrupt: &'a Interrupt,
+    /// Limits the bytes per second of all threads together.
+    pub(crate) rate_limiter: Option<&'a RateLimiter>,
 }
 
 impl Reader<'_> {
@@ -85,6 +87,7 @@ impl Reader<'_> {
             stream_hasher.push(bytes);
             inspect(bytes);
         });
+        let transfer = limited(transfer, self.rate_limiter);
         let interrupt = self.interrupt;
         let report = transfer.observe(|_| stop_if_interrupted(interrupt)).run()?;
         if report.ended() == Ended::Stopped {
@@ -263,6 +266,17 @@ impl Reader<'_> {
             digest,
             is_as_recorded,
         })
+    }
+}
+
+/// A transfer at the rate of the limiter, if there is one.
+pub(crate) fn limited<'a, Source: AsFd, Sink: AsFd>(
+    transfer: Transfer<'a, Source, Sink>,
+    rate_limiter: Option<&RateLimiter>,
+) -> Transfer<'a, Source, Sink> {
+    match rate_limiter {
+        Some(rate_limiter) => transfer.rate_limit(rate_limiter),
+        None => transfer,
     }
 }
 

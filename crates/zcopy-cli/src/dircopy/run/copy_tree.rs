@@ -265,6 +265,7 @@ impl Entries<'_> {
                     null,
                     block_size: settings.queue.block_size,
                     interrupt,
+                    rate_limiter: settings.rate_limiter.as_ref(),
                 },
                 group_size,
                 names,

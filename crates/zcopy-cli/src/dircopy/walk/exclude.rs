@@ -1,4 +1,4 @@
-//! Excludes entries from a copy by patterns.
+//! Excludes entries from a copy by patterns, and includes some of them all the same.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,7 +10,8 @@ use crate::common::cli::value;
 
 mod glob;
 
-/// Shell patterns of entries to exclude.
+/// Shell patterns of entries to exclude, and of entries to include all the same. Of the patterns
+/// that match an entry, the first decides. An entry that no pattern matches is included.
 ///
 /// A pattern without `/` matches names in all directories. A pattern with `/` matches paths from
 /// the root: its `*` does not match `/`, its `**` does. A pattern that ends in `/` matches only
@@ -23,6 +24,22 @@ mod glob;
 pub(crate) struct Exclude {
     any: Patterns,
     directories: Patterns,
+    /// The effect of each rule, in their order. Empty if all rules exclude.
+    effects: Vec<Effect>,
+}
+
+/// What a rule does with the entries that its pattern matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Exclude,
+    Include,
+}
+
+/// A pattern with its effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rule {
+    pub(crate) pattern: OsString,
+    pub(crate) effect: Effect,
 }
 
 /// An invalid pattern.
@@ -49,8 +66,16 @@ pub(crate) enum PatternError {
 #[derive(Clone, Debug, Default)]
 struct Patterns {
     /// `None` without such patterns.
-    names: Option<RegexSet>,
-    paths: Option<RegexSet>,
+    names: Option<Set>,
+    paths: Option<Set>,
+}
+
+/// Patterns that are matched together.
+#[derive(Clone, Debug)]
+struct Set {
+    patterns: RegexSet,
+    /// The place of each pattern among all rules, in ascending order.
+    places: Vec<usize>,
 }
 
 /// The most memory for the automaton of one set, in bytes. 256 MiB suffice for more than ten
@@ -58,17 +83,26 @@ struct Patterns {
 const MAX_AUTOMATON_BYTES: usize = 256 << 20;
 
 impl Exclude {
-    /// Compiles the patterns.
+    /// Compiles patterns that exclude.
+    #[cfg(test)]
+    pub(crate) fn new<P: AsRef<OsStr>>(
+        patterns: impl IntoIterator<Item = P>,
+    ) -> Result<Self, PatternError> {
+        let rules = patterns.into_iter().map(|pattern| Rule {
+            pattern: pattern.as_ref().to_owned(),
+            effect: Effect::Exclude,
+        });
+        Self::from_rules(&rules.collect::<Vec<_>>())
+    }
+
+    /// Compiles the patterns of rules.
     ///
     /// # Errors
     ///
     /// The first pattern that is malformed or cannot match any path.
-    pub(crate) fn new<P: AsRef<OsStr>>(
-        patterns: impl IntoIterator<Item = P>,
-    ) -> Result<Self, PatternError> {
-        let mut sets = [const { Vec::new() }; 4];
-        for pattern in patterns {
-            let pattern = pattern.as_ref();
+    pub(crate) fn from_rules(rules: &[Rule]) -> Result<Self, PatternError> {
+        let mut sets = [const { (Vec::new(), Vec::new()) }; 4];
+        for (place, Rule { pattern, .. }) in rules.iter().enumerate() {
             let all = glob::text(pattern.as_bytes());
             let (bare, is_directory) = match all.strip_suffix('/') {
                 Some(bare) => (bare, true),
@@ -77,15 +111,18 @@ impl Exclude {
             let is_path = bare.contains('/');
             let bare = bare.strip_prefix('/').unwrap_or(bare);
             if bare.split('/').any(|name| matches!(name, "" | "." | "..")) {
-                return Err(PatternError::NoName(pattern.to_owned()));
+                return Err(PatternError::NoName(pattern.clone()));
             }
             let regex = glob::to_regex(bare).map_err(|cause| PatternError::Malformed {
-                pattern: pattern.to_owned(),
+                pattern: pattern.clone(),
                 cause,
             })?;
-            sets[usize::from(is_directory) * 2 + usize::from(is_path)].push(regex);
+            let (patterns, places) =
+                &mut sets[usize::from(is_directory) * 2 + usize::from(is_path)];
+            patterns.push(regex);
+            places.push(place);
         }
-        let [names, paths, directory_names, directory_paths] = sets.map(|patterns| {
+        let [names, paths, directory_names, directory_paths] = sets.map(|(patterns, places)| {
             if patterns.is_empty() {
                 return Ok(None);
             }
@@ -93,9 +130,13 @@ impl Exclude {
                 .dot_matches_new_line(true)
                 .size_limit(MAX_AUTOMATON_BYTES)
                 .build();
+            let set = set.map(|patterns| Set { patterns, places });
             set.map(Some).map_err(PatternError::TooMany)
         });
+        let includes = rules.iter().any(|rule| rule.effect == Effect::Include);
+        let effects = rules.iter().filter(|_| includes).map(|rule| rule.effect);
         Ok(Self {
+            effects: effects.collect(),
             any: Patterns {
                 names: names?,
                 paths: paths?,
@@ -114,17 +155,42 @@ impl Exclude {
         is_directory: bool,
         path: impl Fn() -> P,
     ) -> bool {
-        self.any.matches(name, &path) || is_directory && self.directories.matches(name, &path)
+        if self.effects.is_empty() {
+            return self.any.matches(name, &path)
+                || is_directory && self.directories.matches(name, &path);
+        }
+        let directories = is_directory.then_some(&self.directories);
+        let patterns = [Some(&self.any), directories].into_iter().flatten();
+        let first = patterns
+            .filter_map(|patterns| patterns.first(name, &path))
+            .min();
+        first.is_some_and(|first| self.effects[first] == Effect::Exclude)
     }
 }
 
 impl Patterns {
     fn matches<P: AsRef<Path>>(&self, name: &OsStr, path: impl Fn() -> P) -> bool {
-        let matches = |set: &RegexSet, text: &OsStr| set.is_match(&glob::text(text.as_bytes()));
+        let matches = |set: &Set, text: &OsStr| set.patterns.is_match(&glob::text(text.as_bytes()));
         let names = self.names.as_ref();
         let paths = self.paths.as_ref();
         names.is_some_and(|set| matches(set, name))
             || paths.is_some_and(|set| matches(set, path().as_ref().as_os_str()))
+    }
+
+    /// The place of the first rule that matches.
+    fn first<P: AsRef<Path>>(&self, name: &OsStr, path: impl Fn() -> P) -> Option<usize> {
+        let names = self.names.as_ref().and_then(|set| set.first(name));
+        let paths = self.paths.as_ref();
+        let paths = paths.and_then(|set| set.first(path().as_ref().as_os_str()));
+        names.into_iter().chain(paths).min()
+    }
+}
+
+impl Set {
+    fn first(&self, text: &OsStr) -> Option<usize> {
+        let matching = self.patterns.matches(&glob::text(text.as_bytes()));
+        let first = matching.into_iter().next()?;
+        Some(self.places[first])
     }
 }
 

@@ -15,7 +15,7 @@ fn told(arguments: &[&str]) -> Run {
 
 #[test]
 fn bad_usage_ends_with_2_and_refers_to_the_help() {
-    let table: [(&[&str], &str); 26] = [
+    let table: [(&[&str], &str); 30] = [
         (&[], "missing source operand"),
         (&["src"], "missing destination operand"),
         (&["-i", "src"], "missing destination operand"),
@@ -33,6 +33,8 @@ fn bad_usage_ends_with_2_and_refers_to_the_help() {
         ),
         (&["--block-size=0", "src", "dst"], "invalid block size: "),
         (&["--block-size=2G", "src", "dst"], "2G"),
+        (&["--bwlimit=fast", "src", "dst"], "invalid rate: "),
+        (&["--bwlimit=-1", "src", "dst"], "bytes per second expected"),
         (&["--hash=md5", "src", "dst"], "md5"),
         (&["--lanes=sometimes", "src", "dst"], "sometimes"),
         (&["--overwrite-policy=sometimes", "src", "dst"], "sometimes"),
@@ -44,6 +46,11 @@ fn bad_usage_ends_with_2_and_refers_to_the_help() {
         (&["--exclude=/", "src", "dst"], "/"),
         (&["--exclude=./a", "src", "dst"], "./a"),
         (&["--exclude=a/../b", "src", "dst"], "a/../b"),
+        (&["--include=[a", "src", "dst"], "invalid glob: "),
+        (
+            &["--exclude-from=nosuch", "src", "dst"],
+            "cannot read the globs of ‘nosuch’: No such file",
+        ),
         (&["--silent", "src", "dst"], "--check"),
     ];
     for (arguments, words) in table {

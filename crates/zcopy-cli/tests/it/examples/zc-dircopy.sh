@@ -49,6 +49,15 @@ $ zc-dircopy --exclude '*.tmp' --exclude cache/ project backup
 test $status = 0
 test "$(ls backup | grep -v shasum)" = code
 
+$ zc-dircopy --include '*.mov' --include '*/' --exclude '*' card clips
+test $status = 0
+cmp card/a/1.mov clips/a/1.mov
+test ! -e clips/notes.txt
+
+$ zc-dircopy --bwlimit 10MiB project backup
+test $status = 0
+ls backup/a.tmp
+
 $ zc-dircopy --hash blake3 card archive-b3
 test $status = 0
 ls archive-b3/b3sum.*.txt

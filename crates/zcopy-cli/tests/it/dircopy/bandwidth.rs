@@ -1,0 +1,78 @@
+//! `--bwlimit`. Times have lower bounds alone: a busy machine may take longer.
+
+use std::time::Instant;
+
+use super::*;
+
+/// 20 files that have 2 MiB together.
+fn trees() -> Trees {
+    let trees = Trees::new();
+    for n in 0..20 {
+        trees.put(format!("{n}"), vec![7; (2 << 20) / 20]);
+    }
+    trees
+}
+
+/// 2 MiB at 4 MiB/s.
+const SHORTEST: Duration = Duration::from_millis(400);
+
+#[track_caller]
+fn takes_long(trees: &Trees, options: &[&str]) {
+    let begun = Instant::now();
+    trees.succeeds(options);
+    let elapsed = begun.elapsed();
+    assert!(elapsed >= SHORTEST, "{options:?}: {elapsed:?}");
+}
+
+#[test]
+fn all_jobs_share_the_rate() {
+    for options in [
+        &["--jobs=1"][..],
+        &["--jobs=8"],
+        &["--no-hash", "--jobs=8"],
+        &["--lanes=always"],
+    ] {
+        let trees = trees();
+        takes_long(&trees, &[&["--bwlimit=4MiB"], options].concat());
+        facts::assert_same(&trees.source(), &trees.copy());
+    }
+}
+
+#[test]
+fn files_that_are_only_read_are_limited_too() {
+    let trees = trees();
+    trees.succeeds(&[]);
+    takes_long(&trees, &["--bwlimit=4MiB"]);
+}
+
+#[test]
+fn zero_is_no_limit() {
+    for rate in ["0", "0K", "0.0"] {
+        let trees = trees();
+        trees.succeeds(&["--bwlimit", rate]).are_alike();
+    }
+}
+
+#[test]
+fn a_signal_ends_a_slow_copy() {
+    for options in [&[][..], &["--no-hash"]] {
+        let trees = trees();
+        let mut command = trees.command(&[&["--bwlimit=1"], options].concat());
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        let status = loop {
+            // Before there is a journal or a copy, the signal may come before it is caught.
+            let pid = rustix::process::Pid::from_child(&child);
+            rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+            match child.try_wait().unwrap() {
+                Some(status) => break status,
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        assert_eq!(status.signal(), Some(15));
+        if trees.copy().exists() {
+            for name in facts::files_of(&trees.copy()) {
+                assert!(!name.to_str().unwrap().starts_with('.'), "{name:?}");
+            }
+        }
+    }
+}
