@@ -25,6 +25,7 @@ use summary::{State, Summary};
 
 use console::Console;
 use event::Event;
+use files_under_way::FilesUnderWay;
 use plan::{Plan, PlannedEntry};
 
 pub(crate) mod console;
@@ -34,6 +35,7 @@ pub(crate) mod progress_line;
 pub(crate) mod summary;
 
 mod event;
+mod files_under_way;
 mod screen;
 
 /// Which messages are written, and in which format.
@@ -53,6 +55,7 @@ pub(crate) struct Reporter<'a> {
     console: Console,
     counts: &'a Counts,
     limitations: Limitations,
+    files: FilesUnderWay,
 }
 
 impl<'a> Reporter<'a> {
@@ -71,6 +74,7 @@ impl<'a> Reporter<'a> {
             console,
             counts,
             limitations: Limitations::default(),
+            files: FilesUnderWay::default(),
         }
     }
 
@@ -196,6 +200,20 @@ impl<'a> Reporter<'a> {
         self.console.shows_progress()
     }
 
+    /// Has the progress line show this file, until [`end_file`](Self::end_file), if there is a line.
+    pub(crate) fn begin_file(&self, path: impl FnOnce() -> PathBuf) {
+        if self.console.draws_line() {
+            self.files.begin(path());
+        }
+    }
+
+    /// Ends what [`begin_file`](Self::begin_file) began.
+    pub(crate) fn end_file(&self, path: &Path) {
+        if self.console.draws_line() {
+            self.files.end(path);
+        }
+    }
+
     /// Shows the progress until the flag is set. The clock starts now.
     pub(crate) fn draw_until(&self, stop: &StopFlag, total: &Total) {
         let mut gauge = Gauge::new(self.counts, total);
@@ -269,7 +287,8 @@ impl<'a> Reporter<'a> {
 
     /// Shows the progress once.
     fn draw(&self, gauge: &mut Gauge<'_>, elapsed: Duration) {
-        let progress = gauge.read(elapsed);
+        let mut progress = gauge.read(elapsed);
+        progress.current = self.files.oldest();
         self.write_event(&Event::Progress(&progress));
         self.console.screen().draw(|columns| progress.line(columns));
     }

@@ -192,6 +192,7 @@ impl<'a> Copier<'a> {
                 prior: *prior,
             });
         }
+        self.reporter.begin_file(|| entry.path());
         let step = prior.and_then(|prior| self.start(&entry, prior));
         Task::Copy { entry, role, step }
     }
@@ -233,6 +234,7 @@ impl<'a> Copier<'a> {
             Task::Copy { entry, role, step } => (entry, role, step),
         };
         let path = entry.path();
+        self.reporter.end_file(&path);
         let copy = step
             .map_err(|error| {
                 if !is_interrupted(&error) {

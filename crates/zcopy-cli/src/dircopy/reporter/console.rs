@@ -27,6 +27,7 @@ pub(crate) const RATE_WINDOW: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Console {
     verbosity: Verbosity,
+    has_line: bool,
     screen: Mutex<Screen>,
     stdout: Mutex<FdWriter>,
 }
@@ -65,6 +66,7 @@ impl Console {
         };
         Ok(Self {
             verbosity,
+            has_line: screen.has_line(),
             screen: Mutex::new(screen),
             stdout: Mutex::new(FdWriter::on(stdout)?),
         })
@@ -77,7 +79,12 @@ impl Console {
     /// Whether the progress is shown: as JSON, or on a terminal if this process was in its
     /// foreground when the run began.
     pub(crate) fn shows_progress(&self) -> bool {
-        self.verbosity == Verbosity::Json || self.screen().has_line()
+        self.verbosity == Verbosity::Json || self.has_line
+    }
+
+    /// Whether there is a progress line. It takes no lock.
+    pub(crate) fn draws_line(&self) -> bool {
+        self.has_line
     }
 
     /// Calls `draw` with the time since the start, again and again until the flag is set, if the

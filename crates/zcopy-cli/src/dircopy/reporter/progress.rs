@@ -1,5 +1,6 @@
 //! The progress of a copy and its rate.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -47,6 +48,7 @@ impl<'a> Gauge<'a> {
             seconds: rounded(elapsed.as_secs_f64()),
             remaining: self.throughput.remaining(Some(total_bytes)),
             failed: self.counts.failed.get(),
+            current: None,
         }
     }
 }
@@ -69,6 +71,9 @@ pub(crate) struct Progress {
     remaining: Option<Duration>,
     #[serde(skip)]
     failed: u64,
+    /// A file under way.
+    #[serde(skip)]
+    pub(super) current: Option<PathBuf>,
 }
 
 impl Progress {
@@ -85,6 +90,7 @@ impl Progress {
             }),
             remaining: self.remaining,
             failed: self.failed,
+            current: self.current.as_deref(),
         };
         line.text(columns)
     }

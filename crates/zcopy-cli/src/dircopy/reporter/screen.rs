@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::common::io::fd_writer::FdWriter;
+use crate::common::terminal::ansi::width;
 use crate::common::terminal::capabilities::Capabilities;
 use crate::common::terminal::frame::{fresh_line, put};
 use crate::common::terminal::tty::Tty;
@@ -147,7 +148,9 @@ impl Terminal {
         if self.has_sequences {
             put(&mut frame, &line, columns);
         } else {
-            frame.extend_from_slice(format!("{line:<width$}", width = self.shown.len()).as_bytes());
+            frame.extend_from_slice(line.as_bytes());
+            let rest = width(&self.shown).saturating_sub(width(&line));
+            frame.extend(std::iter::repeat_n(b' ', rest));
         }
         if self.tty.put_while_echoing(&frame, WRITE_TIMEOUT) {
             self.shown = line;
@@ -198,11 +201,11 @@ impl Terminal {
 
     /// The text that removes the line.
     fn erasure(&self) -> Vec<u8> {
-        match self.shown.len() {
+        match width(&self.shown) {
             0 if self.is_behind_prompt => self.line_start(),
             0 => Vec::new(),
             _ if self.has_sequences => b"\r\x1b[K".to_vec(),
-            len => format!("\r{:len$}\r", "").into_bytes(),
+            columns => format!("\r{:columns$}\r", "").into_bytes(),
         }
     }
 

@@ -174,10 +174,15 @@ fn json_without_a_sum_file_names_none() {
 
 /// Has the program take its time over one file.
 fn slowed(trees: &Trees) -> Command {
+    slowed_at(trees, &trees.original("slow"))
+}
+
+/// The same with another file.
+fn slowed_at(trees: &Trees, file: &Path) -> Command {
     let mut strace = Command::new("strace");
     strace
         .args(["-f", "-qq", "-o", "/dev/null", "-P"])
-        .arg(trees.original("slow"));
+        .arg(file);
     strace.arg("--inject=read,pread64,splice,copy_file_range,sendfile:delay_exit=300000");
     strace.arg(env!("CARGO_BIN_EXE_zc-dircopy"));
     strace.arg(trees.source()).arg(trees.copy());
@@ -198,6 +203,22 @@ fn a_line_on_the_terminal_tells_how_far_it_is_and_goes_at_the_end() {
     assert!(rows[0].starts_with("2 files, "), "{rows:?}");
     assert!(!rows.iter().any(|row| row.contains('%')), "{rows:?}");
     trees.are_alike();
+}
+
+#[test]
+fn the_line_has_the_percentage_and_the_end_of_the_path_of_the_file() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    let name = format!("{}/in a directory\n/slow", "long ".repeat(20));
+    trees.put(&name, vec![7; 1 << 20]).put("z", "y");
+    let mut terminal = Terminal::spawn(&slowed_at(&trees, &trees.original(&name)), 8, 120);
+    terminal.wait_for(|seen| {
+        let row = seen.row(0);
+        row.contains('%') && row.ends_with("tory?/slow") && row.contains(", ...")
+    });
+    assert!(terminal.end().success());
 }
 
 #[test]

@@ -13,6 +13,7 @@ fn halfway() -> Progress {
         seconds: 1.5,
         remaining: Some(Duration::from_secs(2)),
         failed: 0,
+        current: None,
     }
 }
 
@@ -24,7 +25,7 @@ fn seconds(n: u64) -> Duration {
 fn the_line_tells_bytes_rate_files_and_the_time_left() {
     assert_eq!(
         halfway().line(80),
-        "1.20GiB of 3.40GiB, 1.10GiB/s, 345 of 10000 files, ETA 0:00:02"
+        "1.20GiB of 3.40GiB, 35%, 1.10GiB/s, 345 of 10000 files, ETA 0:00:02"
     );
 }
 
@@ -49,7 +50,7 @@ fn where_nothing_moves_nobody_knows_the_time_left() {
     };
     assert_eq!(
         progress.line(80),
-        "1.20GiB of 3.40GiB, 0.00  B/s, 345 of 10000 files, ETA -:--:--"
+        "1.20GiB of 3.40GiB, 35%, 0.00  B/s, 345 of 10000 files, ETA -:--:--"
     );
 }
 
@@ -60,6 +61,21 @@ fn what_has_failed_is_on_the_line() {
         ..halfway()
     };
     assert!(progress.line(80).ends_with(", ETA 0:00:02, 3 failed"));
+}
+
+#[test]
+fn a_file_under_way_takes_the_rest_of_the_line() {
+    let progress = Progress {
+        current: Some("directory/clip.mov".into()),
+        ..halfway()
+    };
+    let line = halfway().line(200);
+    assert_eq!(progress.line(200), format!("{line}, directory/clip.mov"));
+    assert_eq!(
+        progress.line(line.len() + 12),
+        format!("{line}, ...lip.mov")
+    );
+    assert_eq!(progress.line(line.len() + 11), line);
 }
 
 #[test]

@@ -52,6 +52,7 @@ impl State {
             total: (self.total_files > 0).then_some(total),
             remaining: self.remaining,
             failed: self.failed,
+            current: None,
         };
         line.text(columns)
     }
