@@ -1,14 +1,15 @@
 //! SHA-256 and BLAKE3 digests of one stream, and of several streams at the same time.
 //!
-//! SHA-256 hashes the blocks of a stream one after another. Without instructions for SHA-256, this
-//! leaves most of the processor's arithmetic units idle. Several streams keep them busy: each
-//! stream takes one lane of the vector registers. BLAKE3 fills the lanes with a single stream,
-//! which its crate does.
+//! SHA-256 hashes the blocks of a stream one after another, and each step of a block needs the
+//! result of the one before. This leaves most of the processor's arithmetic units idle. Several
+//! streams keep them busy: where the processor has instructions for SHA-256, those of two streams
+//! are interleaved; elsewhere each stream takes one lane of the vector registers. BLAKE3 fills the
+//! lanes with a single stream, which its crate does.
 //!
 //! - [`stream`]: hashes one stream.
 //! - [`batch`]: hashes several slices.
 //! - [`multi_stream`]: hashes several streams, whose bytes come in pieces.
-//! - [`backend`]: chooses between one stream at a time and several in lanes.
+//! - [`backend`]: chooses between one stream at a time and several.
 //! - [`line`](mod@line): writes the line of a file for `sha256sum -c` and `b3sum -c`.
 
 use std::fmt;
@@ -25,7 +26,7 @@ pub mod line;
 pub mod multi_stream;
 pub mod stream;
 
-mod sha256;
+pub(crate) mod sha256;
 
 /// A hash function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

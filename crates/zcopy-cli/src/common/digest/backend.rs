@@ -4,6 +4,9 @@ use std::fmt;
 
 use fearless_simd::Level;
 
+use super::sha256::Compressor;
+use crate::common::sys::ShaInstructions;
+
 /// The way in which the SHA-256 digests of several streams are computed.
 ///
 /// [`Backend::best`] is the default. Tests and benchmarks use every backend of the machine.
@@ -15,16 +18,18 @@ pub struct Backend(Kind);
 pub(super) enum Kind {
     /// One stream after another.
     Sequential,
-    /// Several streams at the same time, in the lanes of these vector registers.
-    Lanes(Level),
+    /// Several streams at the same time.
+    MultiStream(Compressor),
 }
 
 impl Backend {
-    /// Returns the fastest backend: sequential if the processor has instructions for SHA-256,
-    /// otherwise the widest vector registers.
+    /// Returns the fastest backend: [interleaved](Self::interleaved) or sequential if the processor
+    /// has instructions for SHA-256, otherwise the widest vector registers.
     #[must_use]
     pub fn best() -> Self {
-        if has_instructions() {
+        if let Some(interleaved) = Self::interleaved() {
+            interleaved
+        } else if has_instructions() {
             Self::sequential()
         } else {
             Self::in_lanes()
@@ -42,7 +47,17 @@ impl Backend {
     /// of this machine.
     #[must_use]
     pub fn in_lanes() -> Self {
-        Self(Kind::Lanes(Level::new()))
+        Self(Kind::MultiStream(Compressor::Lanes(Level::new())))
+    }
+
+    /// Returns the backend that interleaves the instructions for SHA-256 of two streams. `None` if
+    /// the processor has none, or is not an x86-64.
+    #[must_use]
+    pub fn interleaved() -> Option<Self> {
+        let instructions = ShaInstructions::detect()?;
+        Some(Self(Kind::MultiStream(Compressor::Interleaved(
+            instructions,
+        ))))
     }
 
     /// Returns all backends of this machine.
@@ -58,7 +73,10 @@ impl Backend {
         #[cfg(not(target_arch = "x86_64"))]
         let narrower = [Some(widest)];
         let levels = narrower.into_iter().flatten();
-        std::iter::once(Self::sequential()).chain(levels.map(|level| Self(Kind::Lanes(level))))
+        let in_lanes = levels.map(|level| Self(Kind::MultiStream(Compressor::Lanes(level))));
+        std::iter::once(Self::sequential())
+            .chain(Self::interleaved())
+            .chain(in_lanes)
     }
 
     /// Returns the number of streams that are hashed at the same time.
@@ -66,7 +84,7 @@ impl Backend {
     pub fn lanes(self) -> usize {
         match self.0 {
             Kind::Sequential => 1,
-            Kind::Lanes(level) => super::sha256::width(level),
+            Kind::MultiStream(compressor) => compressor.n_streams(),
         }
     }
 
@@ -80,7 +98,8 @@ impl fmt::Display for Backend {
         match self.0 {
             Kind::Sequential => f.write_str("one by one"),
             // A level's debug form begins with its name: `Avx2(Avx2)`.
-            Kind::Lanes(level) => {
+            Kind::MultiStream(Compressor::Interleaved(_)) => f.write_str("two interleaved"),
+            Kind::MultiStream(Compressor::Lanes(level)) => {
                 let name = format!("{level:?}");
                 let name = name.split('(').next().unwrap_or_default();
                 write!(f, "{} lanes of {name}", self.lanes())
@@ -89,13 +108,11 @@ impl fmt::Display for Backend {
     }
 }
 
-/// Returns whether the processor has instructions for SHA-256, which `ring` uses.
+/// Returns whether the processor has instructions for SHA-256 that only `ring` uses.
 fn has_instructions() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("sha");
     #[cfg(target_arch = "aarch64")]
     return std::arch::is_aarch64_feature_detected!("sha2");
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    #[cfg(not(target_arch = "aarch64"))]
     return false;
 }
 

@@ -15,7 +15,7 @@ pub fn digests(algorithm: Algorithm, inputs: &[&[u8]]) -> Vec<Digest> {
 
 /// Stores the digest of each input in `digests`, in the order of the inputs.
 ///
-/// With SHA-256 in lanes, this allocates nothing.
+/// With SHA-256 of several streams at the same time, this allocates nothing.
 ///
 /// # Panics
 ///
@@ -29,7 +29,7 @@ pub fn digest_each(
     assert_eq!(inputs.len(), digests.len(), "one digest for each input");
     let pairs = inputs.iter().zip(digests);
     match (algorithm, backend.kind()) {
-        (Algorithm::Sha256, Kind::Lanes(level)) => {
+        (Algorithm::Sha256, Kind::MultiStream(compressor)) => {
             let jobs = pairs.map(|(input, digest)| {
                 let (body, rest) = input.as_chunks();
                 Job {
@@ -40,7 +40,7 @@ pub fn digest_each(
                     tail: padded(rest, input.len() as u64),
                 }
             });
-            run(level, jobs, |out, state| *out = digest(&state));
+            run(compressor, jobs, |out, state| *out = digest(&state));
         }
         (Algorithm::Sha256, Kind::Sequential) | (Algorithm::Blake3, _) => {
             for (input, digest) in pairs {

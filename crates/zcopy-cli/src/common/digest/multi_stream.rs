@@ -1,10 +1,8 @@
 //! Digests of several streams, whose bytes come in pieces.
 
-use fearless_simd::Level;
-
 use super::backend::Kind;
 use super::sha256::scheduler::{Job, run};
-use super::sha256::{INITIAL, State, digest, padded};
+use super::sha256::{Compressor, INITIAL, State, digest, padded};
 use super::{Algorithm, Backend, Digest, Stream};
 
 /// The length of a SHA-256 block in bytes.
@@ -73,7 +71,7 @@ impl MultiStream {
     pub fn open(&mut self) -> StreamId {
         let slot = match self.kind {
             Kind::Sequential => Slot::Sequential(Stream::new(self.algorithm)),
-            Kind::Lanes(_) => Slot::InLane(LaneStream::new()),
+            Kind::MultiStream(_) => Slot::InLane(LaneStream::new()),
         };
         let is_free = |slot: &Slot| matches!(slot, Slot::Free);
         if let Some(at) = self.slots.iter().position(is_free) {
@@ -110,7 +108,7 @@ impl MultiStream {
                     }
                 }
             }
-            Kind::Lanes(level) => self.hash(level, chunks),
+            Kind::MultiStream(compressor) => self.hash(compressor, chunks),
         }
     }
 
@@ -127,10 +125,11 @@ impl MultiStream {
     #[must_use]
     pub fn finish(&mut self, id: StreamId) -> Digest {
         self.end(&id);
-        if let (Slot::InLane(stream), Kind::Lanes(level)) = (&self.slots[id.0], self.kind)
+        if let (Slot::InLane(stream), Kind::MultiStream(compressor)) =
+            (&self.slots[id.0], self.kind)
             && !stream.waiting.is_empty()
         {
-            self.hash(level, &[]);
+            self.hash(compressor, &[]);
         }
         match self.take(id) {
             Slot::Sequential(stream) => stream.finish(),
@@ -151,7 +150,7 @@ impl MultiStream {
     }
 
     /// Hashes all whole blocks of all streams, of the waiting bytes and of `chunks`.
-    fn hash(&mut self, level: Level, chunks: &[(&StreamId, &[u8])]) {
+    fn hash(&mut self, compressor: Compressor, chunks: &[(&StreamId, &[u8])]) {
         let mut n_found = 0;
         let jobs = self.slots.iter_mut().enumerate().filter_map(|(at, slot)| {
             let Slot::InLane(stream) = slot else {
@@ -161,7 +160,7 @@ impl MultiStream {
             n_found += usize::from(bytes.is_some());
             stream.job(bytes)
         });
-        run(level, jobs, |owner, state| *owner = state);
+        run(compressor, jobs, |owner, state| *owner = state);
         assert_eq!(n_found, chunks.len(), "each open stream is given once");
         for (at, slot) in self.slots.iter_mut().enumerate() {
             if let Slot::InLane(stream) = slot {

@@ -1,13 +1,15 @@
 //! The compression function of SHA-256, for several streams at the same time (FIPS 180-4).
 //!
 //! - [`scheduler`]: assigns streams to lanes.
-//! - [`lanes`]: compresses a block of each of several streams.
-//! - [`single`]: compresses the blocks of one stream.
+//! - [`instructions`]: compresses blocks of one or two streams by instructions for SHA-256.
+//! - [`lanes`]: compresses a block of each of several streams in vector registers.
+//! - [`single`]: compresses the blocks of one stream in vector registers.
 //! - [`message_schedule`]: computes the message schedules of several blocks.
 
 use fearless_simd::Level;
 
 use super::Digest;
+use crate::common::sys::ShaInstructions;
 
 /// Unrolls 16 rounds. The compiler does not unroll a loop, and would move the whole state by a
 /// register in each iteration.
@@ -23,6 +25,8 @@ macro_rules! sixteen_times {
     };
 }
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod instructions;
 pub(super) mod scheduler;
 
 mod lanes;
@@ -30,10 +34,10 @@ mod message_schedule;
 mod single;
 
 /// The unit that the compression function takes.
-pub(super) type Block = [u8; 64];
+pub(crate) type Block = [u8; 64];
 
 /// The chaining value.
-pub(super) type State = [u32; 8];
+pub(crate) type State = [u32; 8];
 
 /// The number of lanes of the widest registers.
 pub(super) const MAX_LANES: usize = 16;
@@ -57,8 +61,62 @@ const ROUNDS: [u32; 64] = [
     0x748f_82ee, 0x78a5_636f, 0x84c8_7814, 0x8cc7_0208, 0x90be_fffa, 0xa450_6ceb, 0xbef9_a3f7, 0xc671_78f2,
 ];
 
+/// Compresses blocks of several streams at the same time.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Compressor {
+    /// By these vector registers, with a lane for each stream.
+    Lanes(Level),
+    /// By the processor's instructions, interleaved for two streams. Three have no more, because
+    /// two keep the unit that computes the rounds busy.
+    Interleaved(ShaInstructions),
+}
+
+impl Compressor {
+    /// Returns the number of streams, at most [`MAX_LANES`].
+    pub(super) fn n_streams(self) -> usize {
+        match self {
+            Self::Lanes(level) => width(level),
+            Self::Interleaved(_) => 2,
+        }
+    }
+
+    /// Returns the number of streams from which compressing them together is faster than one after
+    /// another.
+    fn worthwhile(self) -> usize {
+        match self {
+            Self::Interleaved(_) => 2,
+            Self::Lanes(level) => match width(level) {
+                5..=8 => 2,
+                ..=4 | 9.. => 3,
+            },
+        }
+    }
+
+    /// Hashes the same number of blocks of each stream: as many as the stream with the fewest has.
+    ///
+    /// # Panics
+    ///
+    /// If the number of streams is not [`n_streams`](Self::n_streams).
+    fn compress(self, states: &mut [State], blocks: &[&[Block]]) {
+        match self {
+            Self::Lanes(level) => lanes::compress(level, states, blocks),
+            Self::Interleaved(instructions) => instructions.compress(states, blocks),
+        }
+    }
+
+    /// Hashes all blocks of one stream.
+    fn compress_one(self, state: &mut State, blocks: &[Block]) {
+        match self {
+            Self::Lanes(level) => single::compress(level, state, blocks),
+            Self::Interleaved(instructions) => {
+                instructions.compress(std::slice::from_mut(state), &[blocks]);
+            }
+        }
+    }
+}
+
 /// Returns the number of 32-bit lanes of these registers.
-pub(super) fn width(level: Level) -> usize {
+fn width(level: Level) -> usize {
     fearless_simd::dispatch!(level, simd => message_schedule::width(simd))
 }
 

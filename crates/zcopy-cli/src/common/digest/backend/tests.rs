@@ -14,18 +14,18 @@ fn every_way_has_a_name_of_its_own() {
 }
 
 #[test]
-fn lanes_are_best_where_the_processor_has_no_instructions() {
+fn instructions_are_best_where_the_processor_has_them_and_lanes_elsewhere() {
     let best = Backend::best().to_string();
     let flags = std::fs::read_to_string("/proc/cpuinfo").unwrap();
-    let has = flags
-        .split_whitespace()
-        .any(|flag| flag == "sha_ni" || flag == "sha2");
-    let expected = if has {
-        Backend::sequential()
-    } else {
-        Backend::in_lanes()
+    let has = |name| flags.split_whitespace().any(|flag| flag == name);
+    let expected = match (has("sha_ni"), has("sha2")) {
+        (true, _) => "two interleaved".to_owned(),
+        (false, true) => Backend::sequential().to_string(),
+        (false, false) => Backend::in_lanes().to_string(),
     };
-    assert_eq!(best, expected.to_string());
+    assert_eq!(best, expected);
+    let all: Vec<_> = Backend::all().map(|backend| backend.to_string()).collect();
+    assert!(all.contains(&best), "{all:?}");
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -34,6 +34,7 @@ fn every_kind_of_register_has_its_lanes() {
     for backend in Backend::all() {
         let lanes = match backend.to_string().rsplit(' ').next().unwrap() {
             "one" => 1,
+            "interleaved" => 2,
             "Sse2" | "Sse4_2" => 4,
             "Avx2" => 8,
             "Avx512" => 16,

@@ -1,9 +1,7 @@
 //! The assignment of streams to lanes. When a stream has no blocks left, its lane takes the next
 //! stream.
 
-use fearless_simd::Level;
-
-use super::{Block, MAX_LANES, State, lanes, single, width};
+use super::{Block, Compressor, MAX_LANES, State};
 
 /// Blocks of one stream to hash.
 #[derive(Debug)]
@@ -50,13 +48,13 @@ impl<T> Job<'_, T> {
 /// Hashes the blocks of all jobs. Calls `done` with the owner and the last state of each, in the
 /// order in which they end.
 pub(in crate::common::digest) fn run<'a, T>(
-    level: Level,
+    compressor: Compressor,
     jobs: impl IntoIterator<Item = Job<'a, T>>,
     mut done: impl FnMut(T, State),
 ) {
     let mut jobs = jobs.into_iter();
     let mut busy: [Option<Job<'a, T>>; MAX_LANES] = [const { None }; MAX_LANES];
-    let busy = &mut busy[..width(level)];
+    let busy = &mut busy[..compressor.n_streams()];
     loop {
         for lane in busy.iter_mut() {
             while lane.as_ref().is_none_or(|job| job.blocks().is_empty()) {
@@ -73,32 +71,23 @@ pub(in crate::common::digest) fn run<'a, T>(
         if n_busy == 0 {
             return;
         }
-        if n_busy < worthwhile(level) {
+        if n_busy < compressor.worthwhile() {
             for job in busy.iter_mut().flatten() {
                 while !job.blocks().is_empty() {
                     let mut state = job.state;
-                    single::compress(level, &mut state, job.blocks());
+                    compressor.compress_one(&mut state, job.blocks());
                     job.state = state;
                     job.advance(job.blocks().len());
                 }
             }
         } else {
-            step(level, busy);
+            step(compressor, busy);
         }
     }
 }
 
-/// Returns the number of busy lanes from which hashing them together is faster than one after
-/// another.
-fn worthwhile(level: Level) -> usize {
-    match width(level) {
-        5..=8 => 2,
-        ..=4 | 9.. => 3,
-    }
-}
-
 /// Hashes the same number of blocks in all lanes: as many as the lane with the fewest has.
-fn step<T>(level: Level, busy: &mut [Option<Job<'_, T>>]) {
+fn step<T>(compressor: Compressor, busy: &mut [Option<Job<'_, T>>]) {
     // An idle lane repeats the work of another. Its result is dropped.
     let Some(any) = busy.iter().flatten().next() else {
         return;
@@ -113,7 +102,7 @@ fn step<T>(level: Level, busy: &mut [Option<Job<'_, T>>]) {
     }
     let n_lanes = busy.len();
     let n_blocks = blocks[..n_lanes].iter().map(|blocks| blocks.len()).min();
-    lanes::compress(level, &mut states[..n_lanes], &blocks[..n_lanes]);
+    compressor.compress(&mut states[..n_lanes], &blocks[..n_lanes]);
     for (job, state) in busy.iter_mut().zip(states) {
         if let Some(job) = job {
             job.state = state;

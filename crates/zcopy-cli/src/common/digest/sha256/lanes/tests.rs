@@ -1,6 +1,6 @@
 use fearless_simd::Level;
 
-use super::super::{Block, INITIAL, width};
+use super::super::{Block, Compressor, INITIAL, width};
 use super::compress;
 use crate::common::digest::Backend;
 use crate::common::digest::backend::Kind;
@@ -8,8 +8,8 @@ use crate::common::digest::backend::Kind;
 /// The registers of this machine.
 fn levels() -> impl Iterator<Item = Level> {
     Backend::all().filter_map(|backend| match backend.kind() {
-        Kind::Sequential => None,
-        Kind::Lanes(level) => Some(level),
+        Kind::MultiStream(Compressor::Lanes(level)) => Some(level),
+        Kind::MultiStream(Compressor::Interleaved(_)) | Kind::Sequential => None,
     })
 }
 

@@ -7,7 +7,7 @@ use crate::common::digest::sha256::{Block, INITIAL};
 fn head_body_and_tail_are_hashed_in_this_order() {
     let blocks: Vec<Block> = (0..6).map(|at| [at; 64]).collect();
     for backend in Backend::all() {
-        let Kind::Lanes(level) = backend.kind() else {
+        let Kind::MultiStream(compressor) = backend.kind() else {
             continue;
         };
         for n in 0..20 {
@@ -19,7 +19,7 @@ fn head_body_and_tail_are_hashed_in_this_order() {
                 tail: ([[8; 64], [9; 64]], owner % 2 + owner % 5 % 2),
             });
             let mut found = vec![None; n];
-            run(level, jobs, |owner, state| {
+            run(compressor, jobs, |owner, state| {
                 assert_eq!(found[owner].replace(state), None, "each is done once");
             });
             for (owner, found) in found.into_iter().enumerate() {

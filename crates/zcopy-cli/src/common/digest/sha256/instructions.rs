@@ -1,0 +1,138 @@
+//! The compression of blocks of one or two streams by the instructions of x86-64 processors for
+//! SHA-256.
+//!
+//! Each of a block's 32 instructions for two rounds needs the result of the one before, which takes
+//! longer to come than the next instruction takes to start. So the instructions of two streams fit
+//! between each other.
+
+use std::arch::x86_64::{
+    __m128i, _mm_add_epi32, _mm_alignr_epi8, _mm_extract_epi32, _mm_set_epi32, _mm_set_epi64x,
+    _mm_setzero_si128, _mm_sha256msg1_epu32, _mm_sha256msg2_epu32, _mm_sha256rnds2_epu32,
+    _mm_shuffle_epi8, _mm_shuffle_epi32,
+};
+
+use super::{Block, ROUNDS, State};
+
+/// Hashes the same number of blocks of each stream: as many as the stream with the fewest has.
+///
+/// # Panics
+///
+/// If the number of streams is neither one nor two, or differs from that of the states.
+#[target_feature(enable = "sha,sse4.1,ssse3,sse2")]
+pub(crate) fn compress(states: &mut [State], blocks: &[&[Block]]) {
+    match (states, blocks) {
+        ([state], [blocks]) => compress_each([state], [blocks]),
+        ([first, second], [one, other]) => {
+            let n_blocks = one.len().min(other.len());
+            compress_each([first, second], [&one[..n_blocks], &other[..n_blocks]]);
+        }
+        _ => panic!("one or two streams, each with its state"),
+    }
+}
+
+/// Hashes the blocks of `N` streams, which have the same number of them.
+#[inline]
+#[target_feature(enable = "sha,sse4.1,ssse3,sse2")]
+#[allow(clippy::many_single_char_names, reason = "the standard's letters")]
+#[allow(
+    clippy::needless_range_loop,
+    reason = "it counts the blocks of every stream"
+)]
+fn compress_each<const N: usize>(states: [&mut State; N], blocks: [&[Block]; N]) {
+    let n_blocks = blocks[0].len();
+    // The instructions take the state as two registers, with `a` and `c` in the highest words.
+    let mut abef = [_mm_setzero_si128(); N];
+    let mut cdgh = abef;
+    for stream in 0..N {
+        let [a, b, c, d, e, f, g, h] = *states[stream];
+        abef[stream] = register([f, e, b, a]);
+        cdgh[stream] = register([h, g, d, c]);
+    }
+    for at in 0..n_blocks {
+        let (abef_before, cdgh_before) = (abef, cdgh);
+        let mut words = [[_mm_setzero_si128(); 4]; N];
+        for stream in 0..N {
+            let quarters = blocks[stream][at].as_chunks::<16>().0;
+            for (words, quarter) in words[stream].iter_mut().zip(quarters) {
+                *words = load(quarter);
+            }
+        }
+        sixteen_times!(group => {
+            let constants = register(ROUNDS.as_chunks::<4>().0[group]);
+            for stream in 0..N {
+                if group >= 4 {
+                    next(&mut words[stream], group);
+                }
+                let words = _mm_add_epi32(words[stream][group % 4], constants);
+                four_rounds(&mut abef[stream], &mut cdgh[stream], words);
+            }
+        });
+        for stream in 0..N {
+            abef[stream] = _mm_add_epi32(abef[stream], abef_before[stream]);
+            cdgh[stream] = _mm_add_epi32(cdgh[stream], cdgh_before[stream]);
+        }
+    }
+    for (stream, state) in states.into_iter().enumerate() {
+        let [f, e, b, a] = words_of(abef[stream]);
+        let [h, g, d, c] = words_of(cdgh[stream]);
+        *state = [a, b, c, d, e, f, g, h];
+    }
+}
+
+/// Computes the words of four rounds, which replace the words of 16 rounds before (FIPS 180-4,
+/// 6.2.2, step 1).
+#[inline]
+#[target_feature(enable = "sha,sse4.1,ssse3,sse2")]
+fn next(words: &mut [__m128i; 4], group: usize) {
+    let (oldest, older) = (words[group % 4], words[(group + 1) % 4]);
+    let (recent, latest) = (words[(group + 2) % 4], words[(group + 3) % 4]);
+    let sum = _mm_add_epi32(
+        _mm_sha256msg1_epu32(oldest, older),
+        _mm_alignr_epi8::<4>(latest, recent),
+    );
+    words[group % 4] = _mm_sha256msg2_epu32(sum, latest);
+}
+
+/// Computes four rounds. `words` are the words of the message schedule plus the constants.
+#[inline]
+#[target_feature(enable = "sha,sse4.1,ssse3,sse2")]
+fn four_rounds(abef: &mut __m128i, cdgh: &mut __m128i, words: __m128i) {
+    // Two rounds turn `abef` into the next `cdgh`.
+    *cdgh = _mm_sha256rnds2_epu32(*cdgh, *abef, words);
+    let upper = _mm_shuffle_epi32::<0b1110>(words);
+    *abef = _mm_sha256rnds2_epu32(*abef, *cdgh, upper);
+}
+
+/// Loads four words, which are big-endian in a block.
+#[inline]
+#[target_feature(enable = "ssse3,sse2")]
+fn load(bytes: &[u8; 16]) -> __m128i {
+    let bytes = u128::from_le_bytes(*bytes);
+    let register = _mm_set_epi64x((bytes >> 64) as i64, bytes as i64);
+    let reversed = _mm_set_epi64x(0x0c0d_0e0f_0809_0a0b, 0x0405_0607_0001_0203);
+    _mm_shuffle_epi8(register, reversed)
+}
+
+/// Returns a register with these words, the lowest first.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn register(words: [u32; 4]) -> __m128i {
+    let [first, second, third, fourth] = words.map(u32::cast_signed);
+    _mm_set_epi32(fourth, third, second, first)
+}
+
+/// Returns the words of a register, the lowest first.
+#[inline]
+#[target_feature(enable = "sse4.1,sse2")]
+fn words_of(register: __m128i) -> [u32; 4] {
+    [
+        _mm_extract_epi32::<0>(register),
+        _mm_extract_epi32::<1>(register),
+        _mm_extract_epi32::<2>(register),
+        _mm_extract_epi32::<3>(register),
+    ]
+    .map(i32::cast_unsigned)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+use proptest::prelude::*;
+
+use super::super::{Block, INITIAL};
+use crate::common::sys::ShaInstructions;
+
+/// Blocks that differ from place to place and from seed to seed.
+fn blocks(n: usize, seed: usize) -> Vec<Block> {
+    let block = |at| std::array::from_fn(|byte| (seed * 83 + at * 29 + byte * (byte + 7)) as u8);
+    (0..n).map(block).collect()
+}
+
+/// The instructions, or a word about their absence.
+fn instructions() -> Option<ShaInstructions> {
+    let found = ShaInstructions::detect();
+    if found.is_none() {
+        eprintln!("SKIPPED: this processor has no instructions for SHA-256");
+    }
+    found
+}
+
+#[test]
+fn one_stream_goes_on_from_any_state() {
+    let Some(instructions) = instructions() else {
+        return;
+    };
+    for n in 0..20 {
+        let blocks = blocks(n, n);
+        let mut found = INITIAL.map(|word| word.rotate_left(n as u32));
+        let mut expected = found;
+        instructions.compress(std::slice::from_mut(&mut found), &[&blocks]);
+        sha2::block_api::compress256(&mut expected, &blocks);
+        assert_eq!(found, expected, "{n} blocks");
+    }
+}
+
+#[test]
+#[should_panic(expected = "one or two streams")]
+fn three_streams_are_refused() {
+    let Some(instructions) = instructions() else {
+        panic!("one or two streams are not tried here");
+    };
+    instructions.compress(&mut [INITIAL; 3], &[&[], &[], &[]]);
+}
+
+#[test]
+#[should_panic(expected = "each with its state")]
+fn a_stream_without_a_state_is_refused() {
+    let Some(instructions) = instructions() else {
+        panic!("a stream each with its state is not tried here");
+    };
+    instructions.compress(&mut [INITIAL], &[&[], &[]]);
+}
+
+proptest! {
+    #[test]
+    fn the_stream_with_fewer_blocks_says_how_many_of_both_are_hashed(
+        states: [[u32; 8]; 2],
+        seeds: [u8; 2],
+        lens in [0..30_usize, 0..30_usize],
+    ) {
+        let Some(instructions) = instructions() else {
+            return Ok(());
+        };
+        let blocks = [0, 1].map(|at| blocks(lens[at], seeds[at].into()));
+        let mut found = states;
+        instructions.compress(&mut found, &[&blocks[0], &blocks[1]]);
+        let n = lens[0].min(lens[1]);
+        for ((found, mut expected), blocks) in found.into_iter().zip(states).zip(blocks) {
+            sha2::block_api::compress256(&mut expected, &blocks[..n]);
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

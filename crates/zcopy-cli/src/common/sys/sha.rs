@@ -1,0 +1,66 @@
+//! The instructions of x86-64 processors for SHA-256.
+
+use crate::common::digest::sha256::{Block, State};
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::ShaInstructions;
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use other::ShaInstructions;
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64 {
+    use std::arch::is_x86_feature_detected;
+
+    use super::{Block, State};
+    use crate::common::digest::sha256::instructions;
+
+    /// The proof that the processor has the instructions.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct ShaInstructions(());
+
+    impl ShaInstructions {
+        /// Returns a proof if the processor has the instructions.
+        pub(crate) fn detect() -> Option<Self> {
+            let has_all = is_x86_feature_detected!("sha")
+                && is_x86_feature_detected!("sse4.1")
+                && is_x86_feature_detected!("ssse3")
+                && is_x86_feature_detected!("sse2");
+            has_all.then_some(Self(()))
+        }
+
+        /// Hashes the same number of blocks of each stream: as many as the stream with the fewest
+        /// has.
+        ///
+        /// # Panics
+        ///
+        /// If the number of streams is neither one nor two, or differs from that of the states.
+        #[allow(clippy::unused_self, reason = "the value is the proof")]
+        pub(crate) fn compress(self, states: &mut [State], blocks: &[&[Block]]) {
+            // SAFETY: the function is safe on a processor that has its instructions. `detect`
+            // found all of them, and nothing else makes a value of this type.
+            unsafe { instructions::compress(states, blocks) };
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod other {
+    use super::{Block, State};
+
+    /// A proof that no processor of this architecture can give.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum ShaInstructions {}
+
+    impl ShaInstructions {
+        /// Returns no proof.
+        pub(crate) const fn detect() -> Option<Self> {
+            None
+        }
+
+        /// Is never called.
+        pub(crate) fn compress(self, _: &mut [State], _: &[&[Block]]) {
+            match self {}
+        }
+    }
+}
