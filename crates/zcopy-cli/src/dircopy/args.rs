@@ -11,6 +11,7 @@ use super::reporter::Verbosity;
 use crate::common::cli::args::Tool;
 use crate::common::cli::keyword;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
+use crate::dircopy::manifest::kind::ManifestKind;
 
 pub(crate) use accepted::accepted;
 pub(crate) use filters::filters;
@@ -37,12 +38,15 @@ mod values;
                   never    leave existing files, and the attributes of existing directories\n  \
                   always   replace all files\n  \
                   update   as default, and compare files of the same size and time\n\n\
+                  FORMAT is one of:\n  \
+                  sha256sum  DST/shasum.YYYY-MM-DD.HH.MM.SS.txt, or b3sum.… for BLAKE3, as sha256sum\n             \
+                             and b3sum write them\n  \
+                  bagit      a bag (RFC 8493): files in DST/data, and DST/manifest-sha256.txt\n\n\
                   A GLOB without / matches names, one with / matches paths from SRC; one that ends in / matches \
                   only directories.\n\
                   The first GLOB that matches decides, in the order of the command line; directories that are \
                   excluded are not entered.\n\
                   ? and […] match a character of UTF-8, or a byte that belongs to none.\n\n\
-                  The digests are written to DST/shasum.YYYY-MM-DD.HH.MM.SS.txt, or b3sum.… for BLAKE3, as sha256sum and b3sum write them.\n\
                   The status is 0, 1 if anything failed, and 2 for bad usage."
 )]
 pub struct Args {
@@ -81,6 +85,16 @@ pub struct Args {
         value_parser = keyword::parser::<Policy>()
     )]
     pub(crate) overwrite_policy: Policy,
+
+    /// Write and, with --check, read a manifest of FORMAT; see below [default: sha256sum; with
+    /// --check what DIR has]
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        hide_possible_values = true,
+        value_parser = keyword::parser::<ManifestKind>()
+    )]
+    pub(crate) manifest: Option<ManifestKind>,
 
     /// Make digests with HASH, sha256 or blake3 [default: as the newest manifest in DST, or
     /// sha256]; with --check, verify lines without a tag with HASH, which may also be md5, sha1,

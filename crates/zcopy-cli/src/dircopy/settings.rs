@@ -17,6 +17,7 @@ use super::write::metadata::{Permissions, Preserve};
 use crate::common::cli::quote::argument;
 use crate::common::digest::{Algorithm, Backend};
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
+use crate::dircopy::manifest::kind::ManifestKind;
 
 /// The default of `--queue-size`.
 const QUEUE_SIZE: usize = 10;
@@ -35,6 +36,8 @@ pub(crate) struct Settings {
     /// manifest of the destination.
     pub(crate) algorithm: Algorithm,
     pub(crate) has_chosen_algorithm: bool,
+    /// The kind of the manifest.
+    pub(crate) manifest: ManifestKind,
     /// Whether the run writes a manifest.
     pub(crate) writes_manifest: bool,
     /// Whether files that are left are read, so that they get lines in it.
@@ -93,17 +96,29 @@ impl Settings {
             );
         }
         let (source, destination) = source_and_destination(args)?;
-        let accepted = super::args::accepted(args, &destination)?;
+        let manifest = args.manifest.unwrap_or_default();
+        let accepted = manifest.payload_paths(super::args::accepted(args, &destination)?)?;
         let filters = super::args::filters(args, matches)?;
         let exclude = Exclude::from_rules(&filters).map_err(|error| error.to_string())?;
+        if args.no_hash && manifest.lists_all() {
+            let word = manifest.word();
+            return Err(format!(
+                "--manifest={word} lists digests, and --no-hash makes none"
+            ));
+        }
         let algorithm = match args.hash {
             None | Some(ChecksumAlgorithm::Sha256) => Algorithm::Sha256,
-            Some(ChecksumAlgorithm::Blake3) => Algorithm::Blake3,
+            Some(ChecksumAlgorithm::Blake3) if manifest == ManifestKind::Sums => Algorithm::Blake3,
             Some(other) => {
                 let other = other.name();
-                return Err(format!(
-                    "--hash={other} goes with --check; a copy has digests of sha256 or blake3"
-                ));
+                return Err(match manifest {
+                    ManifestKind::Sums => format!(
+                        "--hash={other} goes with --check; a copy has digests of sha256 or blake3"
+                    ),
+                    ManifestKind::Bag => {
+                        format!("--hash={other} does not go with --manifest=bagit")
+                    }
+                });
             }
         };
         Ok(Self {
@@ -112,6 +127,7 @@ impl Settings {
             policy: args.overwrite_policy,
             algorithm,
             has_chosen_algorithm: args.hash.is_some(),
+            manifest,
             writes_manifest: !args.no_hash,
             hashes_skipped: !args.no_hash && !args.no_hash_skipped,
             verifies: args.verify,

@@ -4,6 +4,7 @@ mod amend;
 mod announced;
 mod archive;
 mod archive_errors;
+mod bags;
 mod bandwidth;
 mod changing;
 mod check;
@@ -50,6 +51,7 @@ mod facts;
 mod file_systems;
 mod listed;
 mod mounting;
+mod reference;
 mod traced;
 
 use std::ffi::OsStr;

@@ -12,6 +12,7 @@ use crate::common::cli::value::{self, ValueParser};
 use crate::common::digest::Backend;
 use crate::common::progress::units::{parse_rate, parse_size};
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
+use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::policy::Policy;
 
 impl Keyword for Policy {
@@ -58,6 +59,13 @@ impl Keyword for ChecksumAlgorithm {
         ("sha1", Self::Sha1),
         ("sha512", Self::Sha512),
         ("xxh128", Self::Xxh128),
+    ];
+}
+
+impl Keyword for ManifestKind {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        (Self::Sums.word(), Self::Sums),
+        (Self::Bag.word(), Self::Bag),
     ];
 }
 

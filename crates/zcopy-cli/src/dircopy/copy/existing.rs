@@ -286,11 +286,14 @@ impl<'a> Copier<'a> {
             && self.decide(Policy::Update, entry, existing) == Decision::Compare;
         let bytes = &self.counts.bytes;
         let Settings {
+            manifest,
             hashes_skipped,
             verifies_existing,
             ..
         } = self.settings;
-        if !hashes_skipped && !verifies_existing && !prior.is_accepted && !prior.is_doubtful() {
+        let lacks_record = manifest.lists_all() && prior.expected().is_empty();
+        let is_read = *hashes_skipped || *verifies_existing || prior.is_accepted || lacks_record;
+        if !is_read && !prior.is_doubtful() {
             bytes.add(size(entry.stat()));
             return Ok(CopyResult {
                 is_copy: is_same,

@@ -182,6 +182,10 @@ impl<'a> Copier<'a> {
             Ok(()) => prior.context("cannot read the manifests of the destination"),
             Err(interrupted) => Err(interrupted.into()),
         };
+        let prior = prior.and_then(|prior| {
+            let refusal = self.settings.manifest.refusal(&entry.path(), entry.kind());
+            refusal.map_or(Ok(prior), |refusal| Err(refusal.into()))
+        });
         if let (Role::Additional { file }, Ok(prior)) = (role, &prior)
             && !prior.is_accepted
             && !self.stays_as_it_is(&entry)

@@ -39,16 +39,17 @@ impl<'a> RunJournal<'a> {
         }
     }
 
-    /// Begins a journal. A second attempt follows one that fails.
+    /// Begins a journal in `directory` for the files below `root`. A second attempt follows one that fails.
     pub(crate) fn begin(
         reporter: &'a Reporter<'a>,
         directory: &Arc<OwnedFd>,
+        root: &Arc<OwnedFd>,
         header: &Header,
     ) -> Self {
         let mut this = Self::none(reporter);
-        let begun = Journal::begin(directory, header).or_else(|error| {
+        let begun = Journal::begin(directory, root, header).or_else(|error| {
             this.report(&error);
-            Journal::begin(directory, header)
+            Journal::begin(directory, root, header)
         });
         match begun {
             Ok(journal) => this.journal = Some(journal),

@@ -20,6 +20,7 @@ use std::io::Write as _;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::kind::ManifestKind;
 use super::line;
 use super::name::Name;
 use crate::common::digest::Digest;
@@ -38,6 +39,8 @@ pub(crate) struct Header {
     pub(crate) journals: Vec<Vec<u8>>,
     /// Files in the root that have the name of a manifest and came from a source.
     pub(crate) copied: Vec<Copied>,
+    /// The kind of manifest that the run writes.
+    pub(crate) kind: ManifestKind,
 }
 
 /// An earlier manifest. The digest tells it from another file that has taken its name.
@@ -81,6 +84,7 @@ const SOURCE: &[u8] = b"# source: ";
 const INCLUDES: &[u8] = b"# includes: ";
 const JOURNAL: &[u8] = b"# journal: ";
 const COPIED: &[u8] = b"# copied: ";
+const KIND: &[u8] = b"# manifest: ";
 const END: &[u8] = b"# end: ";
 
 impl Header {
@@ -108,6 +112,9 @@ impl Header {
         }
         for Copied { name, digest } in &self.copied {
             let _ = writeln!(lines, "# copied: {digest} {name}");
+        }
+        if self.kind != ManifestKind::Sums {
+            let _ = writeln!(lines, "# manifest: {}", self.kind.word());
         }
     }
 
@@ -145,6 +152,7 @@ pub(crate) struct HeaderParser {
     includes: Vec<Included>,
     journals: Vec<Vec<u8>>,
     copied: Vec<Copied>,
+    kind: ManifestKind,
 }
 
 impl HeaderParser {
@@ -172,6 +180,9 @@ impl HeaderParser {
             let (digest, name) = two_words(copied)?;
             let (digest, name) = (parse(digest)?, parse(name)?);
             self.copied.push(Copied { name, digest });
+        } else if let Some(kind) = line.strip_prefix(KIND) {
+            let kind = ManifestKind::from_word(kind);
+            self.kind = kind.ok_or(ParseHeaderError::LaterVersion)?;
         }
         Ok(())
     }
@@ -188,6 +199,7 @@ impl HeaderParser {
             includes: self.includes,
             journals: self.journals,
             copied: self.copied,
+            kind: self.kind,
         })
     }
 }

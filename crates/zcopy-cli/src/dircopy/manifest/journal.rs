@@ -34,7 +34,7 @@ use crate::dircopy::hash::FileDigest;
 use crate::dircopy::write::atomic_file::{Durability, temp_name};
 use entry::JournalEntry;
 
-pub(crate) use left::{Entries, HeaderAndEntries, LeftJournal};
+pub(crate) use left::{HeaderAndEntries, LeftJournal};
 
 pub(crate) mod entry;
 
@@ -58,6 +58,8 @@ pub(crate) fn is_journal(name: &[u8]) -> bool {
 #[derive(Debug)]
 pub(crate) struct Journal {
     directory: Arc<OwnedFd>,
+    /// The root of the files, which is the same directory as a rule.
+    root: Arc<OwnedFd>,
     name: CString,
     state: Mutex<State>,
     /// A thread that syncs the journal holds the lock, so that threads that wait for it need no
@@ -106,12 +108,16 @@ pub(crate) enum AddError {
 pub(crate) struct EarlierFailure;
 
 impl Journal {
-    /// Begins a journal in the root of the destination.
+    /// Begins a journal in `directory` for the files below `root`.
     ///
     /// # Errors
     ///
     /// The errors of `open(2)` and `write(2)`.
-    pub(crate) fn begin(directory: &Arc<OwnedFd>, header: &Header) -> io::Result<Self> {
+    pub(crate) fn begin(
+        directory: &Arc<OwnedFd>,
+        root: &Arc<OwnedFd>,
+        header: &Header,
+    ) -> io::Result<Self> {
         let flags = OFlags::WRONLY
             | OFlags::CREATE
             | OFlags::EXCL
@@ -127,6 +133,7 @@ impl Journal {
         let mut file = File::from(file);
         let journal = |file| Self {
             directory: Arc::clone(directory),
+            root: Arc::clone(root),
             name: name.clone(),
             state: Mutex::new(State {
                 file: Some(Arc::new(file)),
@@ -235,8 +242,9 @@ impl Journal {
         &self,
         mut visit: impl FnMut(&[u8], io::Result<File>),
     ) -> io::Result<()> {
-        let root = self.directory.as_fd();
-        let (_, mut entries) = match LeftJournal::new(self.name.clone()).entries(root) {
+        let root = self.root.as_fd();
+        let left = LeftJournal::new(self.name.clone());
+        let (_, mut entries) = match left.entries(self.directory.as_fd()) {
             Ok(Some(entries)) => entries,
             Ok(None) => return Ok(()),
             // The manifest has its entries.

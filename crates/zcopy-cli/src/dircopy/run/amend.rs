@@ -1,11 +1,11 @@
 //! Changes records without copying: accepts files as they are now, and forgets missing ones.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,10 +14,15 @@ use rustix::fs::{Mode, OFlags};
 
 use super::accepted_maps::{Failure, remove_maps};
 use super::lock::RunLock;
+use crate::common::cli::quote::quoted;
 use crate::common::digest::Algorithm;
 use crate::dircopy::args::{Args, accepted};
+use crate::dircopy::manifest::bag::PathBase;
+use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, Verify};
+use crate::dircopy::manifest::write::output::Place;
 use crate::dircopy::manifest::write::update::{Carrying, OnChange, Update};
+use crate::dircopy::schedule::fd_budget::Descriptors;
 
 /// The changes to make.
 #[derive(Clone, Debug)]
@@ -28,6 +33,10 @@ pub(crate) struct Amendment {
     pub(crate) forgets_missing: bool,
     /// The mode of a new manifest.
     pub(crate) mode: Mode,
+    /// The kind of the manifest. Without it, the tree tells.
+    pub(crate) kind: Option<ManifestKind>,
+    /// The most levels of the tree that are held open.
+    pub(crate) most_open: usize,
 }
 
 /// The result of an amendment.
@@ -64,6 +73,8 @@ impl Amendment {
             accepted: accepted(args, tree)?,
             forgets_missing: args.forget_missing,
             mode,
+            kind: args.manifest,
+            most_open: Descriptors::of_process().check_levels(),
         }))
     }
 
@@ -87,7 +98,11 @@ impl Amendment {
         let root = rustix::fs::open(tree, flags, Mode::empty()).map_err(io::Error::from)?;
         let root = Arc::new(root);
         let _lock = RunLock::acquire(&root, on_wait);
-        let archive = Archive::open(root.as_fd(), Verify::Needed, true);
+        let detect = || ManifestKind::detect(root.as_fd());
+        let kind = self.kind.map_or_else(detect, Ok);
+        let kind = kind.context("cannot read its manifests")?;
+        let base = PathBase::Bag;
+        let archive = Archive::open_kind(kind, root.as_fd(), Verify::Needed, true, base);
         let mut archive = archive.context("cannot read its manifests")?;
         if let Some(damaged) = archive.damaged().first() {
             let DamagedFile { name, damage } = damaged;
@@ -95,6 +110,10 @@ impl Amendment {
         }
         if archive.is_empty() {
             bail!("no manifest found");
+        }
+        if let Some(path) = self.accepted.iter().find(|path| !archive.covers(path)) {
+            let path = quoted(OsStr::from_bytes(path));
+            bail!("{path} is not among the files that the manifest lists");
         }
         let carrying = Carrying {
             root: root.as_fd(),
@@ -106,7 +125,12 @@ impl Amendment {
         };
         // Nothing is copied, so there is no source.
         let header = archive.next_header(Vec::new(), Vec::new());
-        let update = Update::begin(&root, &archive, header, self.mode, carrying);
+        let place = Place {
+            directory: &root,
+            mode: self.mode,
+            base,
+        };
+        let update = Update::begin(place, &archive, header, carrying);
         let mut update = update.context("cannot write the manifest")?;
         let failures = update.complete().context("cannot write the manifest")?;
         let as_path = |path| PathBuf::from(OsString::from_vec(path));
@@ -120,13 +144,24 @@ impl Amendment {
             });
         }
         let accepted = update.take_accepted();
+        let mismatches = update
+            .compare(self.most_open)
+            .context("cannot read the tree")?;
+        if !mismatches.is_empty() {
+            let mismatches = mismatches.into_iter();
+            failures.extend(mismatches.map(|(path, error)| (as_path(path), error)));
+            return Ok(Amended {
+                manifests: Vec::new(),
+                failures,
+            });
+        }
         let manifests = update.finish().context("cannot write the manifest")?;
         let kept = remove_maps(root.as_fd(), &archive, accepted);
         let kept = kept.context("cannot read its manifests")?.into_iter();
         failures.extend(kept.map(|Failure { path, error }| (as_path(path), error)));
         archive.remove_journals(root.as_fd());
         let paths = manifests.iter();
-        let paths = paths.map(|manifest| tree.join(manifest.name.to_string()));
+        let paths = paths.map(|manifest| tree.join(&manifest.path));
         Ok(Amended {
             manifests: paths.collect(),
             failures,

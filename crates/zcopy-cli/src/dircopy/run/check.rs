@@ -197,6 +197,9 @@ fn check_options(args: &Args, descriptors: Descriptors) -> Result<check::Options
     if let Some(file) = &args.hash_file {
         options = options.hash_file(file);
     }
+    if let Some(kind) = args.manifest {
+        options = options.manifest(kind);
+    }
     if let Some(algorithm) = args.hash {
         options = options.hash(algorithm);
     }

@@ -15,7 +15,8 @@ use anyhow::anyhow;
 use super::free_space;
 use super::lock::{self, RunLock};
 use super::manifest::{
-    Reported, begin_manifest, finish_manifest, open_archive, report_unreadable_manifests,
+    End, Reported, begin_manifest, finish_manifest, manifest_directory, open_archive,
+    report_unreadable_manifests,
 };
 use super::write_back::write_back;
 use crate::common::parallel::{OrderedJobs, in_order};
@@ -71,15 +72,17 @@ pub(crate) fn copy_tree(
         null,
     } = context;
     let attributes = directory_attributes(&settings);
-    let root = Root::open_with(&settings.source, &settings.destination, attributes);
+    let payload = settings.manifest.payload(&settings.destination);
+    let root = Root::open_with(&settings.source, &payload, attributes);
     let root = root.map_err(|error| {
         reporter.report_walk_error(&error);
         Reported
     })?;
+    let directory = manifest_directory(&settings, reporter, &root)?;
     let on_wait = || reporter.note_destination(&settings.destination, lock::WAITING);
-    let _lock = RunLock::acquire(root.destination(), on_wait);
+    let _lock = RunLock::acquire(&directory, on_wait);
     ensure_space(&settings, context, &root)?;
-    let archive = open_archive(&mut settings, reporter, root.destination().as_fd())?;
+    let archive = open_archive(&mut settings, reporter, &directory)?;
     let (settings, destination) = (&settings, Arc::clone(root.destination()));
     let on_change = |path: &[u8], change: RecordChange| {
         reporter.report_change(Path::new(OsStr::from_bytes(path)), &change.to_string());
@@ -94,7 +97,8 @@ pub(crate) fn copy_tree(
     };
     // From here on there are files to finish.
     interrupt.catch_signals();
-    let (manifest, journal) = begin_manifest(settings, reporter, &root, &archive, carrying);
+    let (manifest, journal) =
+        begin_manifest(settings, reporter, &root, &directory, &archive, carrying);
     if manifest.is_none() && journal.name().is_none() && !archive.is_empty() {
         let error = anyhow!("nothing is copied, as files would differ from their records");
         reporter.report_error("".as_ref(), &error);
@@ -135,7 +139,13 @@ pub(crate) fn copy_tree(
         write_back();
     }
     let manifest = finisher.into_manifest().and_then(|manifest| {
-        finish_manifest(settings, reporter, archive, manifest, &journal, interrupt)
+        let end = End {
+            directory: directory.as_fd(),
+            most_open: budget.levels(),
+            interrupt,
+            counts,
+        };
+        finish_manifest(settings, reporter, archive, manifest, &journal, end)
     });
     if let Err(error) = root.done() {
         reporter.report_walk_error(&error);
@@ -144,10 +154,8 @@ pub(crate) fn copy_tree(
         // The manifest has its name now, and directories have their attributes.
         write_back();
     }
-    let names = manifest.unwrap_or_default().into_iter();
-    Ok(names
-        .map(|name| settings.destination.join(name.to_string()))
-        .collect())
+    let paths = manifest.unwrap_or_default().into_iter();
+    Ok(paths.map(|path| settings.destination.join(path)).collect())
 }
 
 /// Refuses a copy that has too little space. A destination that was made for it is removed.
@@ -163,7 +171,7 @@ fn ensure_space(settings: &Settings, context: Context<'_>, root: &Root) -> Resul
         reporter.report_destination_error(destination, &error);
         if root.is_new() {
             // It fails if another process has made a file in it.
-            let _ = rustix::fs::rmdir(destination);
+            let _ = rustix::fs::rmdir(settings.manifest.payload(destination));
         }
         Reported
     })

@@ -51,13 +51,17 @@ pub(crate) fn plan(mut settings: Settings, context: Context<'_>) -> Result<Plan,
         reporter.report_destination_error(path, &error);
         Reported
     })?;
-    let destination = open_destination(&settings).map_err(|error| {
-        let error = anyhow!(error).context("cannot use destination directory");
-        reporter.report_destination_error(&settings.destination, &error);
-        Reported
-    })?;
-    let archive = match &destination {
-        Some(destination) => Some(open_archive(&mut settings, reporter, destination.as_fd())?),
+    let open = |path: &Path| {
+        open_if_there(path).map_err(|error| {
+            let error = anyhow!(error).context("cannot use destination directory");
+            reporter.report_destination_error(path, &error);
+            Reported
+        })
+    };
+    let directory = open(&settings.destination)?;
+    let destination = open(&settings.manifest.payload(&settings.destination))?;
+    let archive = match &directory {
+        Some(directory) => Some(open_archive(&mut settings, reporter, directory)?),
         None => None,
     };
     let settings = &settings;
@@ -102,10 +106,10 @@ fn open_source(settings: &Settings) -> Result<OwnedFd, (&Path, anyhow::Error)> {
     Ok(opened)
 }
 
-/// Opens the destination, unless it does not exist.
-fn open_destination(settings: &Settings) -> io::Result<Option<OwnedFd>> {
+/// Opens a directory, unless it does not exist.
+fn open_if_there(path: &Path) -> io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    match rustix::fs::open(&settings.destination, flags, Mode::empty()) {
+    match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(opened) => Ok(Some(opened)),
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno.into()),

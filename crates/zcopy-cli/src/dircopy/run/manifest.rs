@@ -2,26 +2,51 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use rustix::fs::{Mode, OFlags};
 
 use super::accepted_maps::{Failure, remove_maps};
 use crate::dircopy::copy::run_journal::RunJournal;
+use crate::dircopy::counts::Counts;
 use crate::dircopy::finisher;
 use crate::dircopy::interrupt::{Interrupt, Interrupted};
-use crate::dircopy::manifest::name::Name;
+use crate::dircopy::manifest::bag::PathBase;
+use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, FileState, Verify};
 use crate::dircopy::manifest::read::copied_manifests::manifests_in_source;
+use crate::dircopy::manifest::write::output::Place;
 use crate::dircopy::manifest::write::update::{Carrying, Update};
 use crate::dircopy::reporter::Reporter;
 use crate::dircopy::settings::Settings;
 use crate::dircopy::walk::Root;
-use anyhow::anyhow;
 
 /// The error of a run that copied nothing. Its cause has been reported.
 #[derive(Debug)]
 pub(crate) struct Reported;
+
+/// Opens the directory of the manifest and the journals: the root of the destination, which is
+/// above the files of a bag.
+pub(crate) fn manifest_directory(
+    settings: &Settings,
+    reporter: &Reporter<'_>,
+    root: &Root,
+) -> Result<Arc<OwnedFd>, Reported> {
+    if settings.manifest.payload(&settings.destination) == settings.destination {
+        return Ok(Arc::clone(root.destination()));
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(&settings.destination, flags, Mode::empty());
+    opened.map(Arc::new).map_err(|errno| {
+        let error = anyhow!(io::Error::from(errno)).context("cannot open");
+        reporter.report_destination_error(&settings.destination, &error);
+        Reported
+    })
+}
 
 /// Reads the manifests of the destination. Fails if one of them is damaged.
 ///
@@ -29,9 +54,10 @@ pub(crate) struct Reported;
 pub(crate) fn open_archive(
     settings: &mut Settings,
     reporter: &Reporter<'_>,
-    destination: BorrowedFd<'_>,
+    directory: &OwnedFd,
 ) -> Result<Archive, Reported> {
-    let archive = Archive::open(destination, Verify::Needed, true)
+    let (kind, base) = (settings.manifest, PathBase::Payload);
+    let archive = Archive::open_kind(kind, directory.as_fd(), Verify::Needed, true, base)
         .map_err(|error| report_unreadable_manifests(settings, reporter, error))?;
     for damaged in archive.damaged() {
         let DamagedFile { name, damage } = damaged;
@@ -70,10 +96,15 @@ pub(crate) fn begin_manifest<'a>(
     settings: &Settings,
     reporter: &'a Reporter<'a>,
     root: &Root,
+    directory: &Arc<OwnedFd>,
     archive: &Archive,
     carrying: Carrying<'a>,
 ) -> (Option<Update<'a>>, RunJournal<'a>) {
-    let copied = match manifests_in_source(root.source()) {
+    let copied = match settings.manifest {
+        ManifestKind::Sums => manifests_in_source(root.source()),
+        ManifestKind::Bag => Ok(Vec::new()),
+    };
+    let copied = match copied {
         Ok(copied) => copied,
         Err(error) => {
             finisher::report_manifest_error(reporter, error);
@@ -85,24 +116,52 @@ pub(crate) fn begin_manifest<'a>(
     }
     let source = settings.source.as_os_str().as_bytes().to_vec();
     let mut header = archive.next_header(source, copied);
-    let directory = root.destination();
-    let journal = RunJournal::begin(reporter, directory, &header);
+    let journal = RunJournal::begin(reporter, directory, root.destination(), &header);
     header.journals.extend(journal.name().map(<[u8]>::to_vec));
-    let manifest = Update::begin(directory, archive, header, settings.manifest_mode, carrying)
+    let place = Place {
+        directory,
+        mode: settings.manifest_mode,
+        base: PathBase::Payload,
+    };
+    let manifest = Update::begin(place, archive, header, carrying)
         .map_err(|error| finisher::report_manifest_error(reporter, error))
         .ok();
     (manifest, journal)
 }
 
-/// Gives the manifest its name, and removes the journals, which are no longer needed.
+/// The message of a run that leaves its bag to the next one.
+const UNFINISHED: &str = "the bag is not finished; the next run continues with it";
+
+/// The end of a run.
+#[derive(Clone, Copy)]
+pub(crate) struct End<'a> {
+    /// The directory of the manifest and the journals.
+    pub(crate) directory: BorrowedFd<'a>,
+    /// The most levels of the destination that are held open.
+    pub(crate) most_open: usize,
+    pub(crate) interrupt: &'a Interrupt,
+    pub(crate) counts: &'a Counts,
+}
+
+/// Gives the manifest its name, and removes the journals, which are no longer needed. Returns the
+/// paths of the new files.
+///
+/// A manifest that needs success is not written if anything has failed. The journals stay then, so
+/// that the next run has the digests.
 pub(crate) fn finish_manifest(
     settings: &Settings,
     reporter: &Reporter<'_>,
     mut archive: Archive,
     mut manifest: Update<'_>,
     journal: &RunJournal<'_>,
-    interrupt: &Interrupt,
-) -> Option<Vec<Name>> {
+    end: End<'_>,
+) -> Option<Vec<String>> {
+    let End {
+        directory,
+        most_open,
+        interrupt,
+        counts,
+    } = end;
     if interrupt.is_requested() {
         for path in manifest.skip_accepted() {
             let error = anyhow!(Interrupted).context("cannot accept it");
@@ -127,9 +186,29 @@ pub(crate) fn finish_manifest(
     };
     let root = manifest.root();
     let accepted = manifest.take_accepted();
+    if settings.manifest.needs_success() {
+        let mismatches = if interrupt.is_requested() {
+            Vec::new()
+        } else {
+            let compared = manifest.compare(most_open);
+            compared
+                .map_err(|error| finisher::report_manifest_error(reporter, error))
+                .ok()?
+        };
+        for (path, error) in mismatches {
+            reporter.report_error(Path::new(OsStr::from_bytes(&path)), &error);
+        }
+        if interrupt.is_requested() {
+            return None;
+        }
+        if counts.failed.get() > 0 {
+            reporter.note_destination(&settings.destination, UNFINISHED);
+            return None;
+        }
+    }
     if !is_wanted {
         journal.remove();
-        archive.remove_stale_journals(root);
+        archive.remove_stale_journals(directory);
         return None;
     }
     let manifests = manifest
@@ -145,10 +224,10 @@ pub(crate) fn finish_manifest(
         Err(error) => finisher::report_manifest_error(reporter, error),
     }
     journal.remove();
-    archive.remove_journals(root);
+    archive.remove_journals(directory);
     for manifest in &manifests {
         reporter.report_exclusivity(manifest.exclusivity);
     }
-    let names = manifests.into_iter().map(|manifest| manifest.name);
-    Some(names.collect())
+    let paths = manifests.into_iter().map(|manifest| manifest.path);
+    Some(paths.collect())
 }

@@ -1,11 +1,14 @@
 //! The options of a verification.
 
+use std::io;
 use std::num::NonZeroUsize;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::thread;
 
 use super::report::{ReportFilter, ReportFormat};
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
+use crate::dircopy::manifest::kind::ManifestKind;
 
 /// The options of a verification: what to verify, and what to report.
 #[derive(Clone, Debug)]
@@ -15,6 +18,7 @@ pub struct Options {
     pub(super) directories: Vec<PathBuf>,
     pub(super) hash_file: Option<PathBuf>,
     pub(super) hash: Option<ChecksumAlgorithm>,
+    kind: Option<ManifestKind>,
     pub(super) converts_paths: bool,
     pub(super) is_strict: bool,
     pub(super) filter: ReportFilter,
@@ -36,6 +40,7 @@ impl Options {
             directories: Vec::new(),
             hash_file: None,
             hash: None,
+            kind: None,
             converts_paths: true,
             is_strict: false,
             filter: ReportFilter::Everything,
@@ -68,6 +73,17 @@ impl Options {
     pub fn hash(mut self, algorithm: impl Into<ChecksumAlgorithm>) -> Self {
         self.hash = Some(algorithm.into());
         self
+    }
+
+    /// Sets the kind of the manifests. By default, the files in the root of a tree tell.
+    pub fn manifest(mut self, kind: ManifestKind) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+
+    /// The kind of the manifests in the root of a tree.
+    pub(super) fn kind_of(&self, root: BorrowedFd<'_>) -> io::Result<ManifestKind> {
+        self.kind.map_or_else(|| ManifestKind::detect(root), Ok)
     }
 
     /// Whether a path with backslashes, in a line without escapes, is tried with slashes in their

@@ -7,6 +7,7 @@ use super::Shared;
 use super::suspects::Suspects;
 use super::verdict::{FileResult, Verdict};
 use super::verifier::Job;
+use crate::dircopy::manifest::bag::PathBase;
 use crate::dircopy::manifest::open_beneath::{self, Found};
 use crate::dircopy::manifest::read::archive::{Archive, Verify};
 use crate::dircopy::manifest::read::merge::Records;
@@ -37,7 +38,11 @@ impl Recheck {
 
     /// Reads the records of the tree once more.
     pub(super) fn new(root: BorrowedFd<'_>, shared: Shared<'_>, mut suspects: Suspects) -> Self {
-        let archive = Archive::open(root, Verify::Needed, shared.options.converts_paths);
+        let options = shared.options;
+        let base = PathBase::Bag;
+        let archive = options.kind_of(root).and_then(|kind| {
+            Archive::open_kind(kind, root, Verify::Needed, options.converts_paths, base)
+        });
         let archive = archive.ok().filter(|archive| {
             let is_sound = archive.damaged().is_empty();
             is_sound && !archive.is_empty()

@@ -17,6 +17,7 @@ use super::verifier::{Job, Verifier};
 use super::{Outcome, Shared};
 use crate::common::cli::quote::quoted;
 use crate::common::parallel::{OrderedJobs, in_order};
+use crate::dircopy::manifest::bag::PathBase;
 use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, Verify};
 use crate::dircopy::manifest::read::lines::Lines;
@@ -133,7 +134,15 @@ impl<'a> Tree<'a> {
             });
         }
         let before = RootState::read(root.as_fd()).map_err(in_tree)?;
-        let archive = Archive::open(root.as_fd(), Verify::All, options.converts_paths);
+        let kind = options.kind_of(root.as_fd()).map_err(in_tree)?;
+        let converts_paths = options.converts_paths;
+        let archive = Archive::open_kind(
+            kind,
+            root.as_fd(),
+            Verify::All,
+            converts_paths,
+            PathBase::Bag,
+        );
         let archive = archive.map_err(in_tree)?;
         if archive.is_empty() {
             return Err(in_tree(io::Error::other("no manifest found")));
@@ -147,7 +156,7 @@ impl<'a> Tree<'a> {
             }
         });
         let damaged = damaged.collect();
-        let find = if options.is_strict {
+        let find = if options.is_strict || kind.lists_all() {
             Find::All
         } else {
             Find::Damaged

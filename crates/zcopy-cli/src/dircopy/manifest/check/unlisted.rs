@@ -99,6 +99,9 @@ impl Unlisted {
                 return Ok(());
             }
             let path = found.path();
+            if !archive.covers(&path) {
+                return Ok(());
+            }
             if mapped.is_some()
                 && let Some(mapped) = mapped_name(&path)
                 && is_map(root, &path, mapped)?

@@ -13,6 +13,7 @@ fn header() -> Header {
             name: name.next(),
             digest,
         }],
+        kind: ManifestKind::Bag,
     }
 }
 

@@ -6,6 +6,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::common::digest::digests;
+use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::read::archive::{Archive, Verify};
 use crate::dircopy::manifest::record::Announced;
 
@@ -23,12 +24,13 @@ fn header() -> Header {
         includes: Vec::new(),
         journals: Vec::new(),
         copied: Vec::new(),
+        kind: ManifestKind::Sums,
     }
 }
 
 fn begin(tree: &TempDir) -> Journal {
     let directory = Arc::new(OwnedFd::from(File::open(tree.path()).unwrap()));
-    Journal::begin(&directory, &header()).unwrap()
+    Journal::begin(&directory, &directory, &header()).unwrap()
 }
 
 fn path_of(tree: &TempDir, journal: &Journal) -> PathBuf {

@@ -13,8 +13,10 @@ use jiff::{SignedDuration, Timestamp};
 use super::damage::Damage;
 use super::merge::Records;
 use crate::common::digest::Algorithm;
+use crate::dircopy::manifest::bag::{self, PathBase};
 use crate::dircopy::manifest::header::{Copied, Header, Included};
 use crate::dircopy::manifest::journal::LeftJournal;
+use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::name::Name;
 use crate::dircopy::mtime::{Granularity, Time};
 
@@ -22,6 +24,7 @@ use inputs::Inputs;
 
 mod inputs;
 mod opening;
+mod opening_bag;
 
 /// How far file times may be behind the clock that manifests take their times from: the kernel
 /// takes file times at its last tick, which is up to 10 ms ago (`CONFIG_HZ=100`), and twice that
@@ -31,6 +34,9 @@ const COARSE_CLOCK: SignedDuration = SignedDuration::from_millis(20);
 /// The manifests of a tree.
 #[derive(Debug)]
 pub(crate) struct Archive {
+    kind: ManifestKind,
+    /// Whether the tree has a manifest.
+    has_manifest: bool,
     /// The names of the manifests of this tree, the newest first.
     names: Vec<Name>,
     /// The same manifests, as a new one includes them.
@@ -96,6 +102,24 @@ pub(crate) enum Verify {
 }
 
 impl Archive {
+    /// Finds the manifests of this kind in the root of a tree, and verifies them.
+    ///
+    /// # Errors
+    ///
+    /// The root cannot be read; a temporary file cannot be written.
+    pub(crate) fn open_kind(
+        kind: ManifestKind,
+        root: BorrowedFd<'_>,
+        verify: Verify,
+        converts_paths: bool,
+        base: PathBase,
+    ) -> io::Result<Self> {
+        match kind {
+            ManifestKind::Sums => Self::open(root, verify, converts_paths),
+            ManifestKind::Bag => Self::open_bag(root, verify, base),
+        }
+    }
+
     /// The damaged manifests and journals.
     pub(crate) fn damaged(&self) -> &[DamagedFile] {
         &self.damaged
@@ -103,7 +127,7 @@ impl Archive {
 
     /// Whether the tree has no manifest, and no journal.
     pub(crate) fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.journals.is_empty()
+        !self.has_manifest && self.journals.is_empty()
     }
 
     /// Whether killed runs have left journals.
@@ -171,6 +195,14 @@ impl Archive {
         Some(self.names.first()?.algorithm())
     }
 
+    /// Whether the manifests of this tree list the file with this path, or should.
+    pub(crate) fn covers(&self, path: &[u8]) -> bool {
+        match self.kind {
+            ManifestKind::Sums => true,
+            ManifestKind::Bag => path.starts_with(bag::PAYLOAD),
+        }
+    }
+
     /// The newest record of every path that any manifest or journal has.
     ///
     /// # Errors
@@ -210,6 +242,7 @@ impl Archive {
                 .map(|journal| journal.name().to_vec())
                 .collect(),
             copied,
+            kind: self.kind,
         }
     }
 }

@@ -24,6 +24,16 @@ pub(crate) enum Damage {
     Altered,
     #[error("line {0}: {1}")]
     Malformed(u64, ParseLineError),
+    #[error("line {0}: it is no digest and path of a bag")]
+    BagLine(u64),
+    #[error("{0}")]
+    Other(&'static str),
+}
+
+impl From<io::Error> for Damage {
+    fn from(error: io::Error) -> Self {
+        Self::from_error(error)
+    }
 }
 
 impl Damage {

@@ -5,14 +5,13 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::sync::Arc;
 
 use anyhow::anyhow;
-use rustix::fs::Mode;
 
-use super::writer::{Finished, Writer};
+use super::output::{Output, Place};
+use super::writer::Finished;
 use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
 use crate::common::digest::Algorithm;
@@ -88,7 +87,7 @@ pub(crate) struct Update<'a> {
     records: Records,
     carrying: Carrying<'a>,
     spellings: PathSpellings,
-    writers: Writers,
+    output: Output,
     has_changed: bool,
     /// Files that cannot be accepted or searched for, each with its error.
     failures: Vec<(Vec<u8>, anyhow::Error)>,
@@ -96,65 +95,21 @@ pub(crate) struct Update<'a> {
     accepted: Vec<Vec<u8>>,
 }
 
-/// One manifest for each algorithm that records use.
-#[derive(Debug)]
-struct Writers {
-    directory: Arc<OwnedFd>,
-    header: Header,
-    mode: Mode,
-    main: Writer,
-    main_algorithm: Algorithm,
-    /// The manifest of the other algorithm. It has only lines of earlier manifests.
-    other: Option<Writer>,
-}
-
-impl Writers {
-    fn begin(
-        directory: &Arc<OwnedFd>,
-        main_algorithm: Algorithm,
-        header: Header,
-        mode: Mode,
-    ) -> io::Result<Self> {
-        Ok(Self {
-            main: Writer::begin(directory, main_algorithm, &header, mode)?,
-            directory: Arc::clone(directory),
-            header,
-            mode,
-            main_algorithm,
-            other: None,
-        })
-    }
-
-    fn add(&mut self, path: &[u8], file: FileDigest) -> io::Result<()> {
-        let FileDigest { algorithm, digest } = file;
-        if algorithm == self.main_algorithm {
-            return self.main.add(&digest, path);
-        }
-        if let Some(other) = &mut self.other {
-            return other.add(&digest, path);
-        }
-        let header = self.header.of_other_algorithm();
-        let begun = Writer::begin(&self.directory, algorithm, &header, self.mode);
-        self.other.insert(begun?).add(&digest, path)
-    }
-}
-
 impl<'a> Update<'a> {
-    /// Begins a manifest in the root of the tree.
+    /// Begins a manifest.
     ///
     /// # Errors
     ///
     /// A manifest cannot be read; the new one cannot be made.
     pub(crate) fn begin(
-        directory: &Arc<OwnedFd>,
+        place: Place<'_>,
         archive: &Archive,
         header: Header,
-        mode: Mode,
         carrying: Carrying<'a>,
     ) -> io::Result<Self> {
         Ok(Self {
             records: archive.records()?,
-            writers: Writers::begin(directory, carrying.algorithm, header, mode)?,
+            output: Output::begin(place, carrying.algorithm, header)?,
             carrying,
             spellings: PathSpellings::default(),
             has_changed: false,
@@ -187,7 +142,7 @@ impl<'a> Update<'a> {
             self.carrying.on_change.0(path, RecordChange::Accepted);
         }
         if let Some(file) = now {
-            self.writers.add(path, file)?;
+            self.output.add(path, file)?;
         }
         Ok(now)
     }
@@ -245,7 +200,7 @@ impl<'a> Update<'a> {
                     on_change.0(&path, RecordChange::Accepted);
                 }
                 self.has_changed = true;
-                self.writers.add(&path, file)?;
+                self.output.add(&path, file)?;
                 self.accepted.push(path);
                 Ok(())
             }
@@ -285,7 +240,7 @@ impl<'a> Update<'a> {
         }
         self.has_changed |= file != record.file;
         match file {
-            Some(file) => self.writers.add(&record.path, file),
+            Some(file) => self.output.add(&record.path, file),
             None => Ok(()),
         }
     }
@@ -330,7 +285,7 @@ impl<'a> Update<'a> {
     /// Whether the header names files from the source that have names of manifests, and that no
     /// earlier manifest names. Without this manifest they would count as manifests of the tree.
     pub(crate) fn tells_copied(&self, archive: &Archive) -> bool {
-        let mut copied = self.writers.header.copied.iter();
+        let mut copied = self.output.copied().iter();
         copied.any(|copied| !archive.knows_copied(copied))
     }
 
@@ -341,25 +296,28 @@ impl<'a> Update<'a> {
 
     /// Whether the new manifest has any lines.
     pub(crate) fn has_lines(&self) -> bool {
-        self.writers.main.has_lines() || self.writers.other.is_some()
+        self.output.has_lines()
     }
 
-    /// Gives the manifest its name. If earlier digests are of another algorithm, there are two.
+    /// Compares the new manifest with the files of the tree, if it has to list all of them. Returns
+    /// the paths that differ, each with the reason.
     ///
     /// # Errors
     ///
-    /// The errors of [`Writer::finish`].
+    /// The tree cannot be read; the manifest cannot be written.
+    pub(crate) fn compare(
+        &mut self,
+        most_open: usize,
+    ) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
+        self.output.compare(most_open)
+    }
+
+    /// Gives the manifest its name. There may be several files.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be written or named.
     pub(crate) fn finish(self) -> io::Result<Vec<Finished>> {
-        let Writers {
-            directory,
-            main,
-            other,
-            ..
-        } = self.writers;
-        // The other one repeats lines of earlier manifests, and replaces none of them. Once the
-        // main one has its name too, both replace all.
-        let other = other.map(|other| other.finish(&directory)).transpose()?;
-        let main = main.finish(&directory)?;
-        Ok([main].into_iter().chain(other).collect())
+        self.output.finish()
     }
 }

@@ -1,23 +1,21 @@
 //! A manifest that is being written.
 
 use std::ffi::CString;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
+use super::buffered_file::BufferedFile;
 use crate::common::digest::{Algorithm, Digest, Stream};
 use crate::common::sys;
 use crate::dircopy::manifest::INFO;
 use crate::dircopy::manifest::header::{Copied, End, Header};
 use crate::dircopy::manifest::line;
 use crate::dircopy::manifest::name::Name;
-use crate::dircopy::write::atomic_file::{AtomicFile, Durability, Exclusivity, Replace};
-
-/// How much is written at once, in bytes.
-const BLOCK: usize = 64 << 10;
+use crate::dircopy::write::atomic_file::{Durability, Exclusivity, Replace};
 
 /// The most names that are tried: a limit, in case every name gives `EEXIST`.
 const MAX_NAMES: u32 = 1_000;
@@ -40,33 +38,10 @@ pub(crate) struct Writer {
 /// A manifest that has got its name.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    pub(crate) name: Name,
+    /// Its path from the root of the tree.
+    pub(crate) path: String,
     /// Whether the kernel guaranteed that the name was free.
     pub(crate) exclusivity: Exclusivity,
-}
-
-/// A file under construction.
-#[derive(Debug)]
-struct BufferedFile {
-    new_file: AtomicFile<Arc<OwnedFd>>,
-    /// The bytes that are not in the file yet.
-    buffer: Vec<u8>,
-}
-
-impl BufferedFile {
-    fn begin(directory: &Arc<OwnedFd>, mode: Mode) -> io::Result<Self> {
-        let new_file = AtomicFile::new(Arc::clone(directory))?;
-        rustix::fs::fchmod(&new_file, mode)?;
-        let buffer = Vec::with_capacity(BLOCK);
-        Ok(Self { new_file, buffer })
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let mut file = self.new_file.file();
-        file.write_all(&self.buffer)?;
-        self.buffer.clear();
-        Ok(())
-    }
 }
 
 impl Writer {
@@ -115,10 +90,7 @@ impl Writer {
         line::write(digest, path, buffer);
         self.hash.update(&buffer[before..]);
         self.n_lines += 1;
-        if buffer.len() >= BLOCK {
-            self.lines.flush()?;
-        }
-        Ok(())
+        self.lines.flush_block()
     }
 
     /// Whether it has any lines.
@@ -191,7 +163,7 @@ impl Writer {
         }
         sys::close_file(lines.into_file().into())?;
         Ok(Finished {
-            name: self.name,
+            path: self.name.to_string(),
             exclusivity,
         })
     }

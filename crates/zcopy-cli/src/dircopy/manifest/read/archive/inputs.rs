@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::dircopy::file_ranges::FileRanges;
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::manifest::journal::Entries;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::read::lines::Lines;
 use crate::dircopy::manifest::read::merge::{Records, Sorted};
@@ -95,16 +94,12 @@ impl InputsBuilder {
         })
     }
 
-    /// Adds the entries of a journal.
+    /// Sorts entries and adds them. The last ones are the newest.
     ///
     /// # Errors
     ///
-    /// The journal cannot be read; the temporary file cannot be written.
-    pub(super) fn add_entries(&mut self, entries: &mut Entries<impl Read>) -> io::Result<()> {
-        self.sort(|| entries.next())
-    }
-
-    fn sort(
+    /// The error of `next`; the temporary file cannot be written.
+    pub(super) fn sort(
         &mut self,
         next: impl FnMut() -> io::Result<Option<(Vec<u8>, JournalEntry)>>,
     ) -> io::Result<()> {

@@ -11,6 +11,7 @@ use crate::dircopy::file_ranges::FileRanges;
 use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::journal::{HeaderAndEntries, LeftJournal};
+use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::read::candidate::{Candidate, Order};
 use crate::dircopy::manifest::read::copied_manifests::separate_copied;
 use crate::dircopy::manifest::read::damage::Damage;
@@ -32,14 +33,7 @@ impl Archive {
         verify: Verify,
         converts_paths: bool,
     ) -> io::Result<Self> {
-        let mut opening = Opening {
-            root,
-            converts_paths,
-            damaged: Vec::new(),
-            inputs: InputsBuilder::default(),
-            journals: Vec::new(),
-            own_files: HashSet::new(),
-        };
+        let mut opening = Opening::of(ManifestKind::Sums, root, converts_paths);
         // The journals come first: a run that ends meanwhile gives its manifest a name and then
         // removes its journal.
         let Journals {
@@ -80,6 +74,8 @@ impl Archive {
             opening.add_copied(&candidate)?;
         }
         Ok(Self {
+            kind: ManifestKind::Sums,
+            has_manifest: !names.is_empty(),
             names,
             own,
             copied: separated.copied,
@@ -94,33 +90,52 @@ impl Archive {
 }
 
 /// The journals in the root of a tree.
-struct Journals {
-    with_entries: Vec<(LeftJournal, Header)>,
+pub(super) struct Journals {
+    pub(super) with_entries: Vec<(LeftJournal, Header)>,
     /// Journals of runs that were killed before they did anything.
-    stale: Vec<LeftJournal>,
+    pub(super) stale: Vec<LeftJournal>,
 }
 
 /// An archive that is being opened.
-struct Opening<'a> {
+pub(super) struct Opening<'a> {
+    kind: ManifestKind,
     root: BorrowedFd<'a>,
     converts_paths: bool,
-    damaged: Vec<DamagedFile>,
-    inputs: InputsBuilder,
+    pub(super) damaged: Vec<DamagedFile>,
+    pub(super) inputs: InputsBuilder,
     /// The journals among the inputs.
-    journals: Vec<LeftJournal>,
+    pub(super) journals: Vec<LeftJournal>,
     /// The names of the manifests of this tree, and of the files with their comments.
     own_files: HashSet<Vec<u8>>,
 }
 
+impl<'a> Opening<'a> {
+    pub(super) fn of(kind: ManifestKind, root: BorrowedFd<'a>, converts_paths: bool) -> Self {
+        Self {
+            kind,
+            root,
+            converts_paths,
+            damaged: Vec::new(),
+            inputs: InputsBuilder::default(),
+            journals: Vec::new(),
+            own_files: HashSet::new(),
+        }
+    }
+}
+
 impl Opening<'_> {
-    fn find_journals(&mut self, verify: Verify) -> io::Result<Journals> {
+    /// Finds the journals of runs that would have written a manifest of this kind.
+    pub(super) fn find_journals(&mut self, verify: Verify) -> io::Result<Journals> {
         let (mut with_entries, mut stale) = (Vec::new(), Vec::new());
         for name in journals_in(self.root)? {
             let journal = LeftJournal::new(name);
             match self.entries_of(&journal)? {
                 // It is closed here and opened again later: there may be more journals than the
                 // process may have descriptors.
-                Ok(Some((header, _))) => with_entries.push((journal, header)),
+                Ok(Some((header, _))) if header.kind == self.kind => {
+                    with_entries.push((journal, header));
+                }
+                Ok(Some(_)) => {}
                 Ok(None) => stale.push(journal),
                 // A run that ends while this one verifies removes its journal.
                 Err(damage) if verify == Verify::All && damage.is_not_found() => {}
@@ -170,7 +185,7 @@ impl Opening<'_> {
             while let Some((journal, _)) =
                 journals.next_if(|(_, header)| Some(header.time) > candidate.time())
             {
-                self.add_journal(journal, verify)?;
+                self.add_journal(journal, verify, |path| path)?;
             }
             let is_included = candidate
                 .included()
@@ -187,13 +202,18 @@ impl Opening<'_> {
             }
         }
         for (journal, _) in journals {
-            self.add_journal(journal, verify)?;
+            self.add_journal(journal, verify, |path| path)?;
         }
         Ok(())
     }
 
-    /// Adds the entries of a journal.
-    fn add_journal(&mut self, journal: LeftJournal, verify: Verify) -> io::Result<()> {
+    /// Adds the entries of a journal. `path` makes the path of the record.
+    pub(super) fn add_journal(
+        &mut self,
+        journal: LeftJournal,
+        verify: Verify,
+        path: impl Fn(Vec<u8>) -> Vec<u8>,
+    ) -> io::Result<()> {
         let mut entries = match self.entries_of(&journal)? {
             Ok(Some((_, entries))) => entries,
             // It could be read a moment ago.
@@ -207,7 +227,10 @@ impl Opening<'_> {
                 return Ok(());
             }
         };
-        self.inputs.add_entries(&mut entries)?;
+        self.inputs.sort(|| {
+            let next = entries.next()?;
+            Ok(next.map(|(found, entry)| (path(found), entry)))
+        })?;
         if entries.is_damaged() {
             self.add_damage(&journal, Damage::Altered);
         }
@@ -280,7 +303,7 @@ impl Opening<'_> {
         }
     }
 
-    fn add_damage(&mut self, name: &impl ToString, damage: Damage) {
+    pub(super) fn add_damage(&mut self, name: &impl ToString, damage: Damage) {
         let name = name.to_string();
         self.damaged.push(DamagedFile { name, damage });
     }

@@ -65,6 +65,7 @@ impl Tree {
             includes: Vec::new(),
             journals: Vec::new(),
             copied: Vec::new(),
+            kind: ManifestKind::Sums,
         };
         change(&mut header);
         let mut bytes = Vec::new();
@@ -420,7 +421,7 @@ fn the_journal_of_a_killed_run_does_not_make_records_newer() {
     let root = std::sync::Arc::new(File::open(tree.path()).unwrap().into());
     let mut header = tree.open().next_header(Vec::new(), Vec::new());
     header.time = "2026-01-05T00:00:00Z".parse().unwrap();
-    let journal = Journal::begin(&root, &header).unwrap();
+    let journal = Journal::begin(&root, &root, &header).unwrap();
     let added = JournalEntry::Cancelled;
     journal
         .add([(&b"b"[..], added)], Durability::Cached)

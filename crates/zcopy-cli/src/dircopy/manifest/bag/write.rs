@@ -1,0 +1,293 @@
+//! Writes the tag files of a bag.
+//!
+//! Until all tag files have been written, the old ones stay. Then the manifests of the tag files
+//! are removed, the new files get their names one after another, and the new manifests of the tag
+//! files come last. A bag without these is valid, so that no interruption leaves one that lists a
+//! file with a wrong digest.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::info::{Oxum, updated};
+use super::path::encode;
+use super::tag_files::{Lines, Listed, Listing, Manifest, checksum_of, contents, manifests};
+use super::{DECLARATION, INFO, PathBase};
+use crate::common::sys;
+use crate::dircopy::file_ranges::{FileRange, FileRanges};
+use crate::dircopy::hash::FileDigest;
+use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm};
+use crate::dircopy::manifest::inventory::Inventory;
+use crate::dircopy::manifest::journal::is_journal;
+use crate::dircopy::manifest::write::buffered_file::BufferedFile;
+use crate::dircopy::walk::scan::{Next, ScanOptions, scan};
+use crate::dircopy::write::atomic_file::{Durability, Replace, temp_name};
+
+/// The contents of `bagit.txt`.
+const DECLARED: &[u8] = b"BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n";
+
+/// The most files that [`BagWriter::compare`] returns.
+const MAX_MISMATCHES: usize = 1000;
+
+/// Why a bag cannot be finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Mismatch {
+    #[error("the bag has no record of it; accept it as it is with --accept, or remove it")]
+    Unlisted,
+    #[error("the bag lists it, and it is missing; --forget-missing drops its record")]
+    Missing,
+}
+
+/// The tag files of a bag that are being written. If this is dropped, nothing remains of them.
+#[derive(Debug)]
+pub(crate) struct BagWriter {
+    directory: Arc<OwnedFd>,
+    base: PathBase,
+    lines: BufferedFile,
+    algorithm: ChecksumAlgorithm,
+    mode: Mode,
+    n_lines: u64,
+    oxum: Option<Oxum>,
+}
+
+impl BagWriter {
+    /// Begins the manifest of a bag. `directory` is the root of the bag, and `mode` the mode of new
+    /// files.
+    ///
+    /// # Errors
+    ///
+    /// Those of `open(2)` and `fchmod(2)`.
+    pub(crate) fn begin(directory: &Arc<OwnedFd>, base: PathBase, mode: Mode) -> io::Result<Self> {
+        Ok(Self {
+            directory: Arc::clone(directory),
+            base,
+            lines: BufferedFile::begin(directory, mode)?,
+            algorithm: ChecksumAlgorithm::Sha256,
+            mode,
+            n_lines: 0,
+            oxum: None,
+        })
+    }
+
+    /// Adds a file.
+    ///
+    /// # Errors
+    ///
+    /// Those of `write(2)`.
+    pub(crate) fn add(&mut self, path: &[u8], file: FileDigest) -> io::Result<()> {
+        let checksum = Checksum::from(file.digest);
+        write_line(&checksum, &self.base.bag_path(path), &mut self.lines.buffer);
+        self.n_lines += 1;
+        self.lines.flush_block()
+    }
+
+    /// Whether it has any files.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.n_lines > 0
+    }
+
+    /// Compares the lines with the files below `data`. Returns the paths that differ.
+    ///
+    /// # Errors
+    ///
+    /// A directory cannot be read; a file cannot be written.
+    pub(crate) fn compare(&mut self, most_open: usize) -> io::Result<Vec<(Vec<u8>, Mismatch)>> {
+        self.lines.flush()?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let payload = rustix::fs::openat(&self.directory, c"data", flags, Mode::empty())?;
+        let inventory = Inventory::of(payload.as_fd(), most_open)?;
+        let mut found = inventory.paths()?;
+        let file = Arc::new(self.lines.file().try_clone()?);
+        let range = FileRange {
+            start: 0,
+            end: file.metadata()?.len(),
+            file,
+        };
+        let written = FileRanges::new(vec![range]).reader();
+        let mut lines = Lines::of(self.directory.as_fd(), self.algorithm, written);
+        let mut next_line = || {
+            let next = lines.next().map_err(io::Error::other)?;
+            io::Result::Ok(next.and_then(|Listed { path, .. }| PathBase::Payload.of_bag_path(path)))
+        };
+        let mut mismatches = Vec::new();
+        let mut line = next_line()?;
+        while mismatches.len() < MAX_MISMATCHES {
+            let order = match (found.peek(), &line) {
+                (None, None) => break,
+                (Some(found), Some(line)) => found.cmp(line),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+            };
+            let unlisted = match order {
+                Ordering::Less | Ordering::Equal => found.next()?,
+                Ordering::Greater => None,
+            };
+            let missing = match order {
+                Ordering::Less => None,
+                Ordering::Equal | Ordering::Greater => std::mem::replace(&mut line, next_line()?),
+            };
+            let mismatch = match (unlisted, missing) {
+                (Some(unlisted), None) => (unlisted.path, Mismatch::Unlisted),
+                (None, Some(missing)) => (missing, Mismatch::Missing),
+                _ => continue,
+            };
+            mismatches.push((self.base.of_payload_path(mismatch.0), mismatch.1));
+        }
+        self.oxum = Some(Oxum {
+            n_bytes: inventory.n_bytes,
+            n_files: inventory.n_files,
+        });
+        Ok(mismatches)
+    }
+
+    /// Gives all tag files their names. Returns the names of the manifests of the payload.
+    ///
+    /// # Errors
+    ///
+    /// A tag file cannot be read or written.
+    pub(crate) fn finish(mut self) -> io::Result<Vec<String>> {
+        let root = self.directory.as_fd();
+        let manifest = Manifest::new(Listing::Payload, self.algorithm);
+        self.lines.flush()?;
+        self.lines.new_file.settle()?;
+        let old = contents(root, INFO).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(Vec::new()),
+            _ => Err(error),
+        })?;
+        let oxum = self
+            .oxum
+            .ok_or_else(|| io::Error::other("the bag was not examined"))?;
+        let info = self.file_with(updated(&old, oxum))?;
+        let declaration = self.file_with(DECLARED.to_vec())?;
+        let known = self.known_tag_files()?;
+        // From here on the bag has no manifest of its tag files.
+        for old in manifests(root)? {
+            if old.listing == Listing::TagFiles {
+                remove(root, &old.name)?;
+            }
+        }
+        rustix::fs::fsync(root)?;
+        let new = [
+            (manifest.name.clone(), self.lines),
+            (INFO.to_owned(), info),
+            (DECLARATION.to_owned(), declaration),
+        ];
+        for (name, file) in new {
+            commit(file, &name)?;
+        }
+        for old in manifests(root)? {
+            // A manifest that this run did not write lists the payload as it was before.
+            if old.listing == Listing::Payload && old.name != manifest.name {
+                remove(root, &old.name)?;
+            }
+        }
+        let mut lines = Vec::new();
+        for path in tag_files(root)? {
+            let checksum = match known.get(&path).filter(|_| !is_own(&path)) {
+                Some(checksum) => *checksum,
+                None => checksum_of(root, &path, self.algorithm)?,
+            };
+            write_line(&checksum, &path, &mut lines);
+        }
+        let tag_manifest = Manifest::new(Listing::TagFiles, self.algorithm);
+        let mut file = BufferedFile::begin(&self.directory, self.mode)?;
+        file.buffer = lines;
+        file.flush()?;
+        commit(file, &tag_manifest.name)?;
+        Ok(vec![manifest.name])
+    }
+
+    /// A file under construction with these contents.
+    fn file_with(&self, contents: Vec<u8>) -> io::Result<BufferedFile> {
+        let mut file = BufferedFile::begin(&self.directory, self.mode)?;
+        file.buffer = contents;
+        file.flush()?;
+        file.new_file.settle()?;
+        Ok(file)
+    }
+
+    /// The checksums of tag files that the bag has already.
+    fn known_tag_files(&self) -> io::Result<HashMap<Vec<u8>, Checksum>> {
+        let root = self.directory.as_fd();
+        let manifest = Manifest::new(Listing::TagFiles, self.algorithm);
+        let text = match contents(root, &manifest.name) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
+            Err(error) => return Err(error),
+        };
+        let mut lines = Lines::of(root, self.algorithm, &text[..]);
+        let mut known = HashMap::new();
+        while let Some(Listed { path, checksum }) = lines.next().map_err(io::Error::other)? {
+            known.insert(path, checksum);
+        }
+        Ok(known)
+    }
+}
+
+fn write_line(checksum: &Checksum, path: &[u8], lines: &mut Vec<u8>) {
+    lines.extend_from_slice(checksum.to_string().as_bytes());
+    lines.extend_from_slice(b"  ");
+    encode(path, lines);
+    lines.push(b'\n');
+}
+
+fn commit(file: BufferedFile, name: &str) -> io::Result<()> {
+    let name = CString::new(name)?;
+    let file = file
+        .new_file
+        .commit(&name, Replace::Yes, Durability::Synced)?;
+    sys::close_file(file.into())
+}
+
+fn remove(root: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    match rustix::fs::unlinkat(root, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Whether every run writes this tag file anew.
+fn is_own(path: &[u8]) -> bool {
+    path == DECLARATION.as_bytes() || path == INFO.as_bytes() || path.starts_with(b"manifest-")
+}
+
+/// The paths of all tag files but the manifests of tag files, sorted.
+fn tag_files(root: BorrowedFd<'_>) -> io::Result<Vec<Vec<u8>>> {
+    let options = ScanOptions {
+        follows_symlinks: false,
+        one_file_system: false,
+        most_open: 2,
+    };
+    let (mut paths, mut failure) = (Vec::new(), None);
+    scan(root, options, |found| {
+        let found = match found {
+            Ok(found) => found,
+            Err(found) => {
+                failure = Some(found.error);
+                return Next::Stop;
+            }
+        };
+        let (name, is_root) = (found.name.to_bytes(), found.node.is_root());
+        let is_hidden = temp_name::is_temp_name(name) || is_root && is_journal(name);
+        let is_tag_manifest = is_root && name.starts_with(b"tagmanifest-");
+        if found.kind == FileType::RegularFile && !is_hidden && !is_tag_manifest {
+            paths.push(found.path());
+        }
+        if is_root && name == b"data" {
+            Next::Pass
+        } else {
+            Next::Enter
+        }
+    });
+    paths.sort();
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(paths),
+    }
+}

@@ -1,0 +1,89 @@
+//! The regular files of a tree, in the order of their paths.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, FileType};
+
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
+use crate::dircopy::hash::FileDigest;
+use crate::dircopy::manifest::journal::entry::JournalEntry;
+use crate::dircopy::manifest::read::merge::{Records, Sorted};
+use crate::dircopy::manifest::read::spool::{Piece, PieceReader, Sorter, Spool};
+use crate::dircopy::stat::size;
+use crate::dircopy::walk::scan::{Failure, Found, Next, ScanOptions, scan};
+
+/// The regular files of a tree. Their paths are sorted on disk.
+#[derive(Debug)]
+pub(crate) struct Inventory {
+    pieces: Vec<Piece>,
+    spool: Arc<File>,
+    pub(crate) n_files: u64,
+    pub(crate) n_bytes: u64,
+}
+
+impl Inventory {
+    /// Walks a tree, and holds up to `most_open` levels open.
+    ///
+    /// # Errors
+    ///
+    /// A directory cannot be read; a temporary file cannot be written.
+    pub(crate) fn of(root: BorrowedFd<'_>, most_open: usize) -> io::Result<Self> {
+        let options = ScanOptions {
+            follows_symlinks: false,
+            one_file_system: false,
+            most_open,
+        };
+        let mut sorter = Sorter::new(Spool::new()?);
+        let (mut n_files, mut n_bytes) = (0, 0);
+        let mut add = |found: &Found<'_>| {
+            if found.kind != FileType::RegularFile {
+                return Ok(());
+            }
+            let flags = AtFlags::SYMLINK_NOFOLLOW;
+            let stat = rustix::fs::statat(found.directory, found.name, flags)?;
+            n_files += 1;
+            n_bytes += size(&stat);
+            sorter.add(found.path(), JournalEntry::Has(FileDigest::NONE))
+        };
+        let mut outcome = Ok(());
+        scan(root, options, |found| {
+            outcome = match found {
+                Ok(found) => add(&found),
+                Err(Failure { path, error }) => {
+                    let message = message::worded(&error);
+                    let path = quoted(OsStr::from_bytes(&path));
+                    Err(io::Error::new(error.kind(), format!("{path}: {message}")))
+                }
+            };
+            match outcome {
+                Ok(()) => Next::Enter,
+                Err(_) => Next::Stop,
+            }
+        });
+        outcome?;
+        let (spool, pieces) = sorter.finish()?;
+        Ok(Self {
+            pieces,
+            spool: spool.finish()?,
+            n_files,
+            n_bytes,
+        })
+    }
+
+    /// The paths, each as a record.
+    ///
+    /// # Errors
+    ///
+    /// The temporary file cannot be read.
+    pub(crate) fn paths(&self) -> io::Result<Records> {
+        let pieces = self.pieces.iter().cloned();
+        let pieces = pieces.map(|piece| Sorted::Piece(PieceReader::new(&self.spool, piece)));
+        Records::merge(pieces.collect())
+    }
+}

@@ -1,0 +1,133 @@
+//! The kinds of manifests that a destination can have.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType};
+
+use super::bag;
+use super::journal::LeftJournal;
+use super::read::root_names::{journals_in, names_in};
+use crate::common::cli::quote::quoted;
+
+/// The kind of a manifest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ManifestKind {
+    /// Lines of `sha256sum` or `b3sum`.
+    #[default]
+    Sums,
+    /// The tag files of a bag (RFC 8493). The files are below `data`.
+    Bag,
+}
+
+/// The reason why an entry cannot have a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unrecordable {
+    #[error("a bag cannot list it, as its name is not UTF-8")]
+    BagName,
+    #[error("a bag has regular files alone; -L copies the files that symbolic links lead to")]
+    BagFileType,
+}
+
+impl ManifestKind {
+    /// The word of `--manifest`.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Sums => "sha256sum",
+            Self::Bag => "bagit",
+        }
+    }
+
+    /// The kind with this word.
+    pub(crate) fn from_word(word: &[u8]) -> Option<Self> {
+        let kinds = [Self::Sums, Self::Bag];
+        kinds
+            .into_iter()
+            .find(|kind| kind.word().as_bytes() == word)
+    }
+
+    /// The directory that the files are copied to.
+    pub(crate) fn payload(self, destination: &Path) -> PathBuf {
+        match self {
+            Self::Sums => destination.to_owned(),
+            Self::Bag => destination.join("data"),
+        }
+    }
+
+    /// Paths from the root of the destination as paths from the directory that the files are copied
+    /// to.
+    ///
+    /// # Errors
+    ///
+    /// A message, if a path leads elsewhere.
+    pub(crate) fn payload_paths(
+        self,
+        paths: BTreeSet<Vec<u8>>,
+    ) -> Result<BTreeSet<Vec<u8>>, String> {
+        match self {
+            Self::Sums => Ok(paths),
+            Self::Bag => {
+                let from_payload = |path: Vec<u8>| {
+                    let name = quoted(OsStr::from_bytes(&path));
+                    let outside =
+                        || format!("{name} is not a path in data, where a bag has its files");
+                    path.strip_prefix(bag::PAYLOAD)
+                        .map(<[u8]>::to_vec)
+                        .ok_or_else(outside)
+                };
+                paths.into_iter().map(from_payload).collect()
+            }
+        }
+    }
+
+    /// Whether the manifest is only written after a run without a failure. Until then the journals
+    /// keep the digests.
+    pub(crate) fn needs_success(self) -> bool {
+        match self {
+            Self::Sums => false,
+            Self::Bag => true,
+        }
+    }
+
+    /// Whether every file has to have a record.
+    pub(crate) fn lists_all(self) -> bool {
+        match self {
+            Self::Sums => false,
+            Self::Bag => true,
+        }
+    }
+
+    /// Why an entry cannot have a record, if it cannot.
+    pub(crate) fn refusal(self, path: &Path, file_type: FileType) -> Option<Unrecordable> {
+        match self {
+            Self::Sums => None,
+            Self::Bag if file_type != FileType::RegularFile => Some(Unrecordable::BagFileType),
+            Self::Bag => path.to_str().is_none().then_some(Unrecordable::BagName),
+        }
+    }
+
+    /// The kind of the manifests in the root of a tree. A tree without any may have the journal of
+    /// a killed run, which tells the kind that the run would have written.
+    ///
+    /// # Errors
+    ///
+    /// The root cannot be listed.
+    pub(crate) fn detect(root: BorrowedFd<'_>) -> io::Result<Self> {
+        if !names_in(root)?.is_empty() {
+            return Ok(Self::Sums);
+        }
+        if rustix::fs::statat(root, bag::DECLARATION, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            return Ok(Self::Bag);
+        }
+        let mut headers = journals_in(root)?.into_iter().filter_map(|name| {
+            // A journal that cannot be read is reported later.
+            let entries = LeftJournal::new(name).entries(root).ok()??;
+            Some(entries.0)
+        });
+        Ok(headers.next().map(|header| header.kind).unwrap_or_default())
+    }
+}

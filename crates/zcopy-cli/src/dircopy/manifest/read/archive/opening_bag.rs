@@ -1,0 +1,108 @@
+//! Finds and verifies the tag files of a bag, and the journals beside them.
+
+use std::cmp::Reverse;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use super::opening::{Journals, Opening};
+use super::{Archive, Verify};
+use crate::dircopy::hash::FileDigest;
+use crate::dircopy::manifest::bag::tag_files::{self, PayloadLines};
+use crate::dircopy::manifest::bag::{self, PathBase};
+use crate::dircopy::manifest::journal::entry::JournalEntry;
+use crate::dircopy::manifest::kind::ManifestKind;
+use crate::dircopy::manifest::read::damage::Damage;
+
+impl Archive {
+    /// Finds the tag files in the root of a bag, and verifies them. The paths of records begin at
+    /// `base`.
+    ///
+    /// A journal counts if it is newer than the manifests of the bag: a run writes these at its
+    /// end.
+    ///
+    /// # Errors
+    ///
+    /// The root cannot be read; a temporary file cannot be written.
+    pub(crate) fn open_bag(
+        root: BorrowedFd<'_>,
+        verify: Verify,
+        base: PathBase,
+    ) -> io::Result<Self> {
+        let mut opening = Opening::of(ManifestKind::Bag, root, false);
+        let Journals {
+            mut with_entries,
+            mut stale,
+        } = opening.find_journals(verify)?;
+        with_entries.sort_by_key(|(_, header)| Reverse(header.time));
+        let newest_journal = with_entries.first().map(|(_, header)| header.time);
+        let manifests = tag_files::payload_manifests(root)?;
+        let modified = manifests
+            .iter()
+            .map(|manifest| manifest.modified(root).ok());
+        let newest_manifest = modified.max().flatten();
+        for (journal, header) in with_entries {
+            if Some(header.time) > newest_manifest {
+                opening.add_journal(journal, verify, |path| base.of_payload_path(path))?;
+            } else {
+                stale.push(journal);
+            }
+        }
+        if verify == Verify::All && !opening.journals.is_empty() {
+            let unfinished = Damage::Other("a run has not finished the bag");
+            opening.add_damage(&bag::DECLARATION, unfinished);
+        }
+        if !manifests.is_empty() {
+            for (name, damage) in tag_files::verify(root)? {
+                opening.add_damage(&name, damage);
+            }
+        }
+        for manifest in &manifests {
+            let lines = match PayloadLines::open(root, manifest, base) {
+                Ok(Some(lines)) => lines,
+                Ok(None) => continue,
+                Err(error) => {
+                    opening.add_damage(&manifest.name, error.into());
+                    continue;
+                }
+            };
+            opening.add_bag_lines(&manifest.name, lines)?;
+        }
+        Ok(Self {
+            kind: ManifestKind::Bag,
+            has_manifest: !manifests.is_empty(),
+            names: Vec::new(),
+            own: Vec::new(),
+            copied: Vec::new(),
+            newest: newest_manifest.max(newest_journal),
+            newest_manifest,
+            damaged: opening.damaged,
+            inputs: opening.inputs.finish()?,
+            journals: opening.journals,
+            stale,
+        })
+    }
+}
+
+impl Opening<'_> {
+    /// Adds the lines of a manifest up to the first that is malformed.
+    fn add_bag_lines(&mut self, name: &String, mut lines: PayloadLines<'_>) -> io::Result<()> {
+        let mut damage = None;
+        self.inputs.sort(|| match lines.next() {
+            Ok(Some((path, checksum))) => {
+                let digest = checksum.to_digest();
+                let algorithm = crate::common::digest::Algorithm::Sha256;
+                let file = digest.map(|digest| FileDigest { algorithm, digest });
+                Ok(file.map(|file| (path, JournalEntry::Has(file))))
+            }
+            Ok(None) => Ok(None),
+            Err(found) => {
+                damage = Some(found);
+                Ok(None)
+            }
+        })?;
+        if let Some(damage) = damage {
+            self.add_damage(name, damage);
+        }
+        Ok(())
+    }
+}
