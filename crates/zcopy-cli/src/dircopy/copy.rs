@@ -15,6 +15,7 @@ use super::manifest::write::update::Line;
 use super::reporter::Reporter;
 use super::schedule::lookup::PriorRecord;
 use super::schedule::semaphore::Semaphore;
+use super::schedule::threads::Syncs;
 use super::settings::Settings;
 use super::stat::Identity;
 use super::walk::{DeferredDirs, DeferredEntry, Entry};
@@ -133,6 +134,8 @@ pub(crate) struct Copier<'a> {
     /// The number of entries that are started before the first of them is published, so that clones
     /// are read from the disk together, and short files are hashed together.
     pub(crate) group_size: usize,
+    /// How files are brought to the disk.
+    pub(crate) syncs: Syncs,
     /// Finds names that the destination does not tell apart.
     pub(crate) names: &'a FoldedNames<'a>,
     /// Whether the directories of additional names stay open until these are linked.

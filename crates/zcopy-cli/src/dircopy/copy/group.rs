@@ -72,8 +72,10 @@ impl<'a> Copier<'a> {
     /// Copies entries of one directory.
     fn copy_group(&mut self, jobs: Vec<Job>, results: &mut Vec<EntryResult>) {
         let sync = jobs.first().and_then(|job| {
+            let device = job.entry.directory().destination_device();
             let directory = job.entry.destination_directory().as_fd();
-            GroupSync::begin(directory, jobs.len(), self.settings.durability)
+            let syncs_together = self.syncs.together_on() == Some(device);
+            syncs_together.then(|| GroupSync::begin(directory, jobs.len()))?
         });
         let jobs = jobs.into_iter();
         let started: Vec<_> = jobs.map(|job| self.start_job(job)).collect();

@@ -7,9 +7,6 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::dircopy::write::atomic_file::Durability;
-use crate::dircopy::write::file_system;
-
 /// Fewer files are brought to the disk one by one: `syncfs(2)` also waits for what other programs
 /// have written to the file system.
 const MIN_FILES: usize = 4;
@@ -25,13 +22,8 @@ pub(super) struct GroupSync {
 impl GroupSync {
     /// Prepares for up to `n_files` files that are going to be created in this directory. Returns
     /// `None` if each has to be synced by itself.
-    pub(super) fn begin(
-        directory: BorrowedFd<'_>,
-        n_files: usize,
-        durability: Durability,
-    ) -> Option<Self> {
-        let is_wanted = durability == Durability::Synced && n_files >= MIN_FILES;
-        if !is_wanted || !file_system::syncs_as_a_whole(directory) {
+    pub(super) fn begin(directory: BorrowedFd<'_>, n_files: usize) -> Option<Self> {
+        if n_files < MIN_FILES {
             return None;
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

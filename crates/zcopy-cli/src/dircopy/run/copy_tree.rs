@@ -276,6 +276,7 @@ impl Entries<'_> {
                     rate_limiter: settings.rate_limiter.as_ref(),
                 },
                 group_size,
+                syncs,
                 names,
                 deferred_dirs: budget.deferred_dirs(),
                 journal,

@@ -38,7 +38,7 @@ impl<'a, W: Iterator<Item = Entry>> Batches<'a, W> {
             links: HardLinks::default(),
             lookup,
             max_entries: match syncs {
-                Syncs::None | Syncs::Together => MAX_ENTRIES,
+                Syncs::None | Syncs::Together { .. } => MAX_ENTRIES,
                 Syncs::Each => 1,
             },
             max_short,

@@ -39,8 +39,9 @@ pub(crate) enum Syncs {
     None,
     /// Each by itself.
     Each,
-    /// Many by one call.
-    Together,
+    /// Many by one call, on the file system of this device number. On others, which are mounted
+    /// below the destination, each by itself.
+    Together { device: u64 },
 }
 
 impl Syncs {
@@ -48,8 +49,20 @@ impl Syncs {
     pub(crate) fn of(settings: &Settings, destination: impl AsFd) -> Self {
         match settings.durability {
             Durability::Cached => Self::None,
-            Durability::Synced if file_system::syncs_as_a_whole(destination) => Self::Together,
-            Durability::Synced => Self::Each,
+            Durability::Synced => match rustix::fs::fstat(&destination) {
+                Ok(stat) if file_system::syncs_as_a_whole(&destination) => Self::Together {
+                    device: stat.st_dev,
+                },
+                _ => Self::Each,
+            },
+        }
+    }
+
+    /// The device on which files are brought to the disk together.
+    pub(crate) fn together_on(self) -> Option<u64> {
+        match self {
+            Self::None | Self::Each => None,
+            Self::Together { device } => Some(device),
         }
     }
 }
@@ -58,7 +71,7 @@ impl Syncs {
 pub(crate) fn together(settings: &Settings, syncs: Syncs) -> usize {
     match syncs {
         Syncs::None | Syncs::Each => lanes(settings),
-        Syncs::Together => lanes(settings).max(MOST_SYNCED),
+        Syncs::Together { .. } => lanes(settings).max(MOST_SYNCED),
     }
 }
 
@@ -119,7 +132,7 @@ impl CopyThreads {
         Self {
             n_jobs,
             n_creators: match syncs {
-                Syncs::None | Syncs::Together => n_creators.min(n_jobs),
+                Syncs::None | Syncs::Together { .. } => n_creators.min(n_jobs),
                 // Files that several threads sync at the same time share a commit of the journal.
                 Syncs::Each => n_jobs,
             },

@@ -1,10 +1,15 @@
 //! What file systems keep of a file, and what they promise.
 
+use std::ffi::OsStr;
 use std::os::fd::AsFd;
+use std::path::Path;
 
 use rustix::fs::Stat;
 
 use crate::dircopy::stat::size;
+
+/// `EXT4_SUPER_MAGIC`, which ext2 and ext3 have too.
+const EXT: i128 = 0xef53;
 
 /// `FUSE_SUPER_MAGIC`: the driver is a process.
 const FUSE: i128 = 0x6573_5546;
@@ -48,18 +53,44 @@ pub(crate) fn is_foreign(file: impl AsFd) -> bool {
 ///
 /// # Kernel notes
 ///
-/// These file systems commit their log and flush the disk's cache in either call. Network file
-/// systems and FUSE drivers are asked to flush by `fsync(2)` alone. Before Linux 5.8 `syncfs(2)`
-/// returned no error of a write.
+/// These file systems commit their log and flush the disk's cache in either call. If the log cannot
+/// be written, they refuse further writes, and either call fails. Without a log, `syncfs(2)` keeps
+/// an error of an inode to itself. Network file systems and FUSE drivers are asked to flush by
+/// `fsync(2)` alone. Before Linux 5.8 `syncfs(2)` returned no error of a write.
 pub(crate) fn syncs_as_a_whole(file: impl AsFd) -> bool {
-    let logged = [
-        // `EXT4_SUPER_MAGIC`, `XFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `F2FS_SUPER_MAGIC`.
-        0xef53,
-        0x5846_5342,
-        0x9123_683e,
-        0xf2f5_2010,
-    ];
-    kind(file).is_some_and(|kind| logged.contains(&kind)) && kernel_version() >= (5, 8)
+    let file = file.as_fd();
+    // `XFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `F2FS_SUPER_MAGIC`.
+    let logged = [0x5846_5342, 0x9123_683e, 0xf2f5_2010];
+    let has_log = match kind(file) {
+        Some(EXT) => has_journal(file),
+        Some(kind) => logged.contains(&kind),
+        None => false,
+    };
+    has_log && kernel_version() >= (5, 8)
+}
+
+/// Whether the ext4 file system of this file has a journal.
+///
+/// # Kernel notes
+///
+/// `/sys/fs/ext4/DISK/journal_task` exists if there is a journal. Without `/sys` there seems to be
+/// none.
+fn has_journal(file: impl AsFd) -> bool {
+    let Ok(stat) = rustix::fs::fstat(file) else {
+        return false;
+    };
+    let (major, minor) = (
+        rustix::fs::major(stat.st_dev),
+        rustix::fs::minor(stat.st_dev),
+    );
+    let disk = std::fs::read_link(format!("/sys/dev/block/{major}:{minor}"));
+    let disk = disk
+        .ok()
+        .and_then(|link| link.file_name().map(OsStr::to_owned));
+    disk.is_some_and(|disk| {
+        let file_system = Path::new("/sys/fs/ext4").join(disk);
+        file_system.join("journal_task").exists()
+    })
 }
 
 /// The first two numbers of the kernel's release, or zeros if it has none.

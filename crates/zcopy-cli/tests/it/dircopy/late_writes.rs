@@ -6,23 +6,33 @@ use crate::skip::{has_program, is_root};
 use traced::{meddled, traced};
 
 /// A disk of 40 MiB, of which 4 MiB in the middle cannot be written.
-fn failing_disk() -> Option<(Root, PathBuf)> {
+///
+/// A file system with a journal becomes read-only if it cannot write that.
+fn failing_disk(has_journal: bool) -> Option<(Root, PathBuf)> {
     if !is_root() || !has_program("mkfs.ext4") {
         return None;
     }
-    // The image has a hole there, and the file system below has no room left to fill it.
+    // The image has a hole there, and the file system below has no room left to fill it. mkfs makes
+    // holes of its own, which dd fills. Linux 6.18's loop driver takes a short write for a whole
+    // one, and a page is never written in part.
     let script = r#"
         mkdir "$1.t"
         mount -t tmpfs -o size=40m none "$1.t"
         head -c 40M /dev/zero >"$1.t/image"
-        mkfs.ext4 -q -F -b 4096 -O ^has_journal -E nodiscard "$1.t/image"
+        mkfs.ext4 -q -F -b 4096 @OPTIONS@ -E nodiscard "$1.t/image"
+        dd if="$1.t/image" of="$1.t/image" conv=notrunc bs=1M status=none
         fallocate --punch-hole --offset 8M --length 4M "$1.t/image"
         head -c 8M /dev/zero >"$1.t/ballast" 2>/dev/null || true
-        mount -o loop "$1.t/image" "$2"
+        loop=$(losetup --find --show "$1.t/image")
+        echo 4 >"/sys/block/${loop#/dev/}/queue/max_sectors_kb"
+        mount "$loop" "$2"
+        losetup --detach "$loop"
         umount -l "$1.t"
         rmdir "$1.t"
     "#;
-    let root = mount_with_script("ext4 over a full tmpfs", 0, script)?;
+    let options = if has_journal { "" } else { "-O ^has_journal" };
+    let script = script.replace("@OPTIONS@", options);
+    let root = mount_with_script("ext4 over a full tmpfs", 0, &script)?;
     let path = root.dir().join("copy");
     Some((root, path))
 }
@@ -50,7 +60,7 @@ fn reported(run: &Run) -> Vec<String> {
 
 #[test]
 fn a_write_that_fails_late_is_reported_and_keeps_its_line() {
-    let Some((_root, copy)) = failing_disk() else {
+    let Some((_root, copy)) = failing_disk(false) else {
         return;
     };
     let trees = tree();
@@ -77,7 +87,7 @@ fn a_write_that_fails_late_is_reported_and_keeps_its_line() {
 
 #[test]
 fn a_durable_copy_whose_write_fails_costs_its_line() {
-    let Some((_root, copy)) = failing_disk() else {
+    let Some((_root, copy)) = failing_disk(false) else {
         return;
     };
     let trees = tree();
@@ -222,7 +232,7 @@ fn names_that_may_not_be_on_the_disk_are_reported_and_have_no_lines() {
 
 #[test]
 fn durable_short_files_that_a_disk_does_not_take_have_no_lines() {
-    let Some((_root, copy)) = failing_disk() else {
+    let Some((_root, copy)) = failing_disk(true) else {
         return;
     };
     let trees = Trees::on_disk();
@@ -237,7 +247,8 @@ fn durable_short_files_that_a_disk_does_not_take_have_no_lines() {
     let failed = reported(&run);
     let whole = names.iter().filter(|name| !failed.contains(name));
     let whole: Vec<&str> = whole.map(String::as_str).collect();
-    assert!((1..400).contains(&whole.len()), "{run:?}");
+    // If the journal cannot be written either, all files are reported.
+    assert!(whole.len() < names.len(), "{} are whole", whole.len());
     fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
     if !Sums::all_in(&copy).is_empty() {
         Sums::newest_in(&copy).lists(&whole).holds_in(&copy);

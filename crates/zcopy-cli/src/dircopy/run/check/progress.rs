@@ -112,7 +112,7 @@ mod tests {
         };
         assert_eq!(
             all.line(80),
-            "3.00MiB of 6.00MiB, 1.43MiB/s, 12 of 40 files, ETA 0:00:02, 1 failed"
+            "3.00MiB of 6.00MiB, 50%, 1.43MiB/s, 12 of 40 files, ETA 0:00:02, 1 failed"
         );
     }
 
