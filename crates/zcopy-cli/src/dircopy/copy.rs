@@ -13,6 +13,7 @@ use super::interrupt::Interrupt;
 use super::manifest::journal::entry::JournalEntry;
 use super::manifest::write::update::Line;
 use super::reporter::Reporter;
+use super::reporter::file_result::Action;
 use super::schedule::lookup::PriorRecord;
 use super::schedule::semaphore::Semaphore;
 use super::schedule::threads::Syncs;
@@ -25,7 +26,7 @@ use reflink_support::ReflinkSupport;
 use run_journal::RunJournal;
 use symlinks::Symlinks;
 
-use file::{ReadCopy, Started};
+use file::{Method, ReadCopy, Started};
 
 pub(crate) use announce::journal_entry;
 
@@ -103,8 +104,18 @@ pub(crate) enum Proof {
     Read,
 }
 
+impl From<Method> for Action {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Written => Self::Copied,
+            Method::Cloned => Self::Cloned,
+        }
+    }
+}
+
 /// The result of a copy that did not fail.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "one for each fact")]
 pub(crate) struct CopyResult {
     /// The line in the new manifest.
     pub(crate) line: Line,
@@ -117,6 +128,19 @@ pub(crate) struct CopyResult {
     pub(crate) is_copy: bool,
     /// Whether bytes of the copy are missing. Then a map beside it lists them.
     pub(crate) is_damaged: bool,
+    pub(crate) action: Action,
+    /// Whether the copy replaced a file of the destination.
+    pub(crate) is_replacement: bool,
+}
+
+impl CopyResult {
+    /// The result for an entry that is left and has no line.
+    pub(crate) fn skipped() -> Self {
+        Self {
+            action: Action::Skipped,
+            ..Self::default()
+        }
+    }
 }
 
 /// Copies entries, one after another. Each thread has one.
@@ -178,7 +202,7 @@ impl<'a> Copier<'a> {
         if prior.is_journal {
             // A journal of the source records nothing of this destination.
             self.counts.others.add(1);
-            return Ok(Started::finished(CopyResult::default()));
+            return Ok(Started::finished(CopyResult::skipped()));
         }
         match entry.kind() {
             FileType::RegularFile => self.start_regular(entry, prior),

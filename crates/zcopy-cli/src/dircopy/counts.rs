@@ -32,8 +32,17 @@ pub(crate) struct Counts {
     pub(crate) damaged: Count,
     /// The number of those bytes.
     pub(crate) lost_bytes: Count,
-    /// Errors that were reported.
+    /// Entries whose attributes could not all be kept, for another reason than the file system.
+    pub(crate) attributes_not_kept: Count,
+    /// All other errors that were reported.
     pub(crate) failed: Count,
+}
+
+impl Counts {
+    /// Whether something failed, or attributes could not be kept.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.failed.get() > 0 || self.attributes_not_kept.get() > 0
+    }
 }
 
 /// A number that only grows.

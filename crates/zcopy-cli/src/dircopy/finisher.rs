@@ -185,20 +185,25 @@ impl<'a> Finisher<'a> {
                 added
             }
         };
-        if let Ok(line) = added
+        if let Ok(CopyResult { line, .. }) = added
             && prior.recorded.map(Line::Set) != Some(line)
         {
             let news = journal_entry(line).map(|entry| (bytes, entry));
             self.journal.add(news);
         }
         copier.flush_journal_queue();
-        let line = added.unwrap_or_else(|error| {
-            if !is_interrupted(&error) {
+        let result = match added {
+            Ok(result) => Some(result),
+            Err(error) if is_interrupted(&error) => None,
+            Err(error) => {
                 self.reporter.report_error(&path, &error);
+                Some(CopyResult::default())
             }
-            Line::Keep
-        });
-        let line = self.list(line, bytes);
+        };
+        let line = self.list(result.unwrap_or_default().line, bytes);
+        if let Some(result) = result {
+            copier.report_file(&entry, &path, CopyResult { line, ..result });
+        }
         if let Some(First {
             path,
             copy: Some(copy),

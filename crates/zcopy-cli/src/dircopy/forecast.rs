@@ -9,6 +9,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Stat};
 
 use super::policy::{Decision, Policy, Rounding, decide, keeps_existing_name};
+use super::reporter::plan::Word;
 use super::settings::Settings;
 use super::stat::{Identity, file_type, identity, is_directory};
 use super::walk::scan::{Failure, Found, Next, ScanOptions, scan};
@@ -31,6 +32,18 @@ pub(crate) enum Action {
     MakeDirectory,
     /// Fill a directory that the destination has.
     EnterDirectory,
+}
+
+impl From<Action> for Word {
+    fn from(action: Action) -> Self {
+        match action {
+            Action::Copy | Action::MakeDirectory => Self::Copy,
+            Action::Replace => Self::Replace,
+            Action::Compare => Self::Compare,
+            Action::Link => Self::Link,
+            Action::Skip | Action::EnterDirectory => Self::Skip,
+        }
+    }
 }
 
 /// The forecast for an entry.

@@ -25,10 +25,13 @@ use summary::{State, Summary};
 
 use console::Console;
 use event::Event;
+use file_result::FileResult;
 use files_under_way::FilesUnderWay;
+use lost_attributes::LostAttributes;
 use plan::{Plan, PlannedEntry};
 
 pub(crate) mod console;
+pub(crate) mod file_result;
 pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod progress_line;
@@ -36,6 +39,7 @@ pub(crate) mod summary;
 
 mod event;
 mod files_under_way;
+mod lost_attributes;
 mod screen;
 
 /// Which messages are written, and in which format.
@@ -56,6 +60,7 @@ pub(crate) struct Reporter<'a> {
     counts: &'a Counts,
     limitations: Limitations,
     files: FilesUnderWay,
+    lost_attributes: LostAttributes,
 }
 
 impl<'a> Reporter<'a> {
@@ -75,6 +80,7 @@ impl<'a> Reporter<'a> {
             counts,
             limitations: Limitations::default(),
             files: FilesUnderWay::default(),
+            lost_attributes: LostAttributes::default(),
         }
     }
 
@@ -113,7 +119,13 @@ impl<'a> Reporter<'a> {
     /// Reports and counts an error of the walk. An unfinished copy in the source is no error.
     pub(crate) fn report_walk_error(&self, error: &WalkError) {
         match error.cause() {
-            Cause::Attributes(error) if self.report_lost_attributes(error) => return,
+            Cause::Attributes(cause) => {
+                if !self.report_lost_attributes(cause) {
+                    let message = message::chained(anyhow::Chain::new(cause));
+                    self.write_attributes_error(error.path(), &message);
+                }
+                return;
+            }
             Cause::Unfinished => {
                 self.report_note(error.path(), &error.cause().to_string());
                 return;
@@ -127,10 +139,24 @@ impl<'a> Reporter<'a> {
 
     /// Reports attributes that could not be set. Attributes that the file system never keeps are
     /// reported once, and are no error.
-    pub(crate) fn report_metadata_error(&self, path: &Path, error: metadata::Error) {
-        if !self.report_lost_attributes(&error) {
-            self.report_error(path, &anyhow::Error::new(error));
+    pub(crate) fn report_metadata_error(&self, path: &Path, error: &metadata::Error) {
+        let is_limitation = self.report_lost_attributes(error);
+        let message = message::chained(anyhow::Chain::new(error));
+        if !is_limitation {
+            self.write_attributes_error(path, &message);
         }
+        if self.console.verbosity() == Verbosity::Json {
+            self.lost_attributes.add(path, message);
+        }
+    }
+
+    /// Writes and counts an error of the attributes of an entry, which was copied otherwise.
+    fn write_attributes_error(&self, path: &Path, message: &str) {
+        self.counts.attributes_not_kept.add(1);
+        let path = or_dot(path);
+        self.write_message(path, message);
+        let path = path.to_string_lossy();
+        self.write_event(&Event::Attributes { path, message });
     }
 
     /// Reports attributes that the file system never keeps. Returns whether these are all.
@@ -198,6 +224,18 @@ impl<'a> Reporter<'a> {
     /// Whether the progress is shown, as [`Console::shows_progress`] decides.
     pub(crate) fn shows_progress(&self) -> bool {
         self.console.shows_progress()
+    }
+
+    /// Writes the result of an entry with `--json`. `result` makes it.
+    pub(crate) fn report_file(&self, path: &Path, result: impl FnOnce() -> FileResult) {
+        if self.console.verbosity() != Verbosity::Json {
+            return;
+        }
+        self.write_event(&Event::File {
+            path: path.to_string_lossy(),
+            result: &result(),
+            attributes_not_kept: self.lost_attributes.take(path),
+        });
     }
 
     /// Has the progress line show this file, until [`end_file`](Self::end_file), if there is a line.

@@ -135,10 +135,10 @@ fn copy(settings: Settings, verbosity: Verbosity) -> anyhow::Result<Outcome> {
 }
 
 fn outcome(counts: &Counts) -> Outcome {
-    if counts.failed.get() == 0 {
-        Outcome::Complete
-    } else {
+    if counts.has_errors() {
         Outcome::Incomplete
+    } else {
+        Outcome::Complete
     }
 }
 

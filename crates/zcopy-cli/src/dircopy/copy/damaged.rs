@@ -24,6 +24,7 @@ use crate::dircopy::hash::pool::Contents;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::write::update::Line;
 use crate::dircopy::policy::Policy;
+use crate::dircopy::reporter::file_result::Action;
 use crate::dircopy::schedule::lookup::{MapFile, PriorRecord};
 use crate::dircopy::stat::identity;
 use crate::dircopy::stat::is_regular;
@@ -117,7 +118,7 @@ impl<'a> Copier<'a> {
         let map = text.of_mapped(found, EmptyFile::Other);
         match found {
             _ if map.is_none_or(|map| map.is_empty()) => Ok(None),
-            Some(_) => Ok(Some(CopyResult::default())),
+            Some(_) => Ok(Some(CopyResult::skipped())),
             None if is_cut => Ok(None),
             None => {
                 bail!("it is the map of a damaged file that is not there, and is not copied")
@@ -187,6 +188,7 @@ impl<'a> Copier<'a> {
             file: Some(identity(existing)),
             is_copy: true,
             is_damaged: true,
+            action: Action::Skipped,
             ..CopyResult::default()
         }
     }
@@ -257,6 +259,7 @@ impl<'a> Copier<'a> {
             file: Some(file),
             is_copy: true,
             is_damaged: true,
+            action: copy.method.into(),
             ..CopyResult::default()
         })
     }

@@ -13,6 +13,7 @@ use crate::dircopy::hash::FileDigest;
 use crate::dircopy::hash::reader::FoundDigest;
 use crate::dircopy::manifest::write::update::Line;
 use crate::dircopy::policy::{self, Decision, Policy, decide, is_newer_version};
+use crate::dircopy::reporter::file_result::Action;
 use crate::dircopy::schedule::lookup::{Modified, PriorRecord};
 use crate::dircopy::settings::Settings;
 use crate::dircopy::stat::identity;
@@ -273,12 +274,12 @@ impl<'a> Copier<'a> {
             }
             // The policy never replaces it. The manifest lists regular files alone.
             self.counts.others.add(1);
-            return Ok(CopyResult::default());
+            return Ok(CopyResult::skipped());
         }
         if prior.recorded.is_none() && is_damage_map(entry)? {
             // It is the map of a damaged copy, and no copy of the entry.
             self.counts.others.add(1);
-            return Ok(CopyResult::default());
+            return Ok(CopyResult::skipped());
         }
         // A file with the same size and time is taken for the copy. Only additional names need to
         // know.
@@ -413,6 +414,8 @@ impl<'a> Copier<'a> {
             },
             is_copy: true,
             is_damaged: false,
+            action: Action::Skipped,
+            is_replacement: false,
         }
     }
 }

@@ -5,16 +5,22 @@
 
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStringExt as _;
+use std::path::Path;
 
 use anyhow::Context as _;
+use rustix::fs::FileType;
 
 use super::announce::journal_entry;
 use super::file::{ReadCopy, Started};
 use super::sync_together::GroupSync;
 use super::{Copier, CopyResult, EntryResult};
 use crate::dircopy::hash::reader::{is_interrupted, no_digest};
+use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
+use crate::dircopy::manifest::write::update::Line;
+use crate::dircopy::reporter::file_result::FileResult;
 use crate::dircopy::schedule::Role;
 use crate::dircopy::schedule::{Batch, Job};
+use crate::dircopy::stat::size;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::atomic_file::Durability;
 
@@ -233,6 +239,28 @@ impl<'a> Copier<'a> {
         self.announce_all(copies);
     }
 
+    /// Writes the result of an entry, for programs.
+    pub(crate) fn report_file(&self, entry: &Entry, path: &Path, result: CopyResult) {
+        self.reporter.report_file(path, || {
+            let file = match result.line {
+                Line::Set(file) => Some(file),
+                Line::Keep | Line::Remove => None,
+            };
+            FileResult {
+                kind: entry.kind().into(),
+                action: result.action,
+                is_replacement: result.is_replacement,
+                bytes: if entry.kind() == FileType::RegularFile {
+                    size(entry.stat())
+                } else {
+                    0
+                },
+                algorithm: file.map(|file| ChecksumAlgorithm::from(file.algorithm).name()),
+                digest: file.map(|file| file.digest.to_string()),
+            }
+        });
+    }
+
     /// Reports what failed, and makes the result for the finisher.
     fn end_job(&mut self, task: Task<CopyResult>) -> EntryResult {
         let (entry, role, step) = match task {
@@ -241,13 +269,18 @@ impl<'a> Copier<'a> {
         };
         let path = entry.path();
         self.reporter.end_file(&path);
-        let copy = step
-            .map_err(|error| {
-                if !is_interrupted(&error) {
-                    self.reporter.report_error(&path, &error);
-                }
-            })
-            .ok();
+        let copy = match step {
+            Ok(copy) => Some(copy),
+            Err(error) if is_interrupted(&error) => None,
+            Err(error) => {
+                self.reporter.report_error(&path, &error);
+                self.report_file(&entry, &path, CopyResult::default());
+                None
+            }
+        };
+        if let Some(copy) = copy {
+            self.report_file(&entry, &path, copy);
+        }
         if let Err(error) = entry.done() {
             self.reporter.report_walk_error(&error);
         }

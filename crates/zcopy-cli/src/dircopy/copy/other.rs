@@ -12,6 +12,7 @@ use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::write::update::Line;
 use crate::dircopy::mtime::Time;
 use crate::dircopy::policy::Policy;
+use crate::dircopy::reporter::file_result::Action;
 use crate::dircopy::schedule::lookup::PriorRecord;
 use crate::dircopy::stat::{file_type, is_regular};
 use crate::dircopy::walk::Entry;
@@ -87,11 +88,20 @@ impl Copier<'_> {
             }
         }
         self.counts.others.add(1);
-        let is_copy = !is_left || existing.is_some_and(|existing| is_alike(entry, &existing));
+        let is_copy = !is_left
+            || existing
+                .as_ref()
+                .is_some_and(|existing| is_alike(entry, existing));
         Ok(CopyResult {
             line: if stays_file { Line::Keep } else { Line::Remove },
             needs_journal: !stays_file && !prior.expected().is_empty(),
             is_copy,
+            action: if is_left {
+                Action::Skipped
+            } else {
+                Action::Made
+            },
+            is_replacement: !is_left && existing.is_some(),
             ..CopyResult::default()
         })
     }
@@ -134,7 +144,7 @@ impl Copier<'_> {
         let placed = placed.context("cannot make its copy")?;
         self.reporter.report_exclusivity(placed.exclusivity);
         if let Err(error) = placed.attributes {
-            self.reporter.report_metadata_error(&entry.path(), error);
+            self.reporter.report_metadata_error(&entry.path(), &error);
         }
         Ok(())
     }

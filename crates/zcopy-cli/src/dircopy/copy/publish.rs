@@ -146,6 +146,8 @@ impl Copier<'_> {
             file,
             is_copy: true,
             is_damaged: false,
+            action: method.into(),
+            is_replacement: replace == Replace::Yes,
         })
     }
 
@@ -178,7 +180,7 @@ impl Copier<'_> {
             metadata::apply_to_new(source, new_file, stat, preserve, replaces)
         };
         if let Err(error) = applied {
-            self.reporter.report_metadata_error(&entry.path(), error);
+            self.reporter.report_metadata_error(&entry.path(), &error);
         }
         // A clone has no pages to write.
         if copy.method == Method::Written {

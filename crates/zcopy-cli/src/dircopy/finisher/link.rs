@@ -19,6 +19,7 @@ use crate::dircopy::counts::Count;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::write::update::Line;
+use crate::dircopy::reporter::file_result::Action;
 use crate::dircopy::schedule::lookup::PriorRecord;
 use crate::dircopy::stat::file_type;
 use crate::dircopy::stat::{Identity, identity};
@@ -32,9 +33,27 @@ use crate::dircopy::write::metadata::Named;
 
 /// The result of an additional name.
 enum Outcome {
-    /// The name needs no copy. This is its line.
-    Settled(Line),
+    /// The name needs no copy. This is its result.
+    Settled(CopyResult),
     NotLinked(NotLinked),
+}
+
+impl Outcome {
+    fn skipped(line: Line) -> Self {
+        Self::Settled(CopyResult {
+            line,
+            ..CopyResult::skipped()
+        })
+    }
+
+    fn linked(line: Line, replace: Replace) -> Self {
+        Self::Settled(CopyResult {
+            line,
+            action: Action::Linked,
+            is_replacement: replace == Replace::Yes,
+            ..CopyResult::default()
+        })
+    }
 }
 
 /// The result of making a link.
@@ -72,14 +91,14 @@ impl Finisher<'_> {
         entry: &Entry,
         prior: PriorRecord,
         copier: &mut Copier<'_>,
-    ) -> anyhow::Result<Line> {
+    ) -> anyhow::Result<CopyResult> {
         let Some(copy) = first.copy.filter(|copy| copy.is_copy) else {
             let own_copy = copier.copy_alone(entry, prior)?;
             first.replace(entry, own_copy);
-            return Ok(own_copy.line);
+            return Ok(own_copy);
         };
         let not_linked = match self.link(first, copy, entry, prior, copier)? {
-            Outcome::Settled(line) => return Ok(line),
+            Outcome::Settled(result) => return Ok(result),
             Outcome::NotLinked(not_linked) => not_linked,
         };
         let own_copy = copier.copy_alone(entry, prior)?;
@@ -96,7 +115,7 @@ impl Finisher<'_> {
             // Later names are linked to this copy.
             first.replace(entry, own_copy);
         }
-        Ok(own_copy.line)
+        Ok(own_copy)
     }
 
     /// Links an additional name to `copy`, which has the first name.
@@ -116,7 +135,7 @@ impl Finisher<'_> {
         if existing.is_some()
             && let Some(refused) = copier.refuse_other_name(entry, prior)?
         {
-            return Ok(Outcome::Settled(refused.line));
+            return Ok(Outcome::Settled(refused));
         }
         let opened = self.open_parent(Path::new(OsStr::from_bytes(&first.path)));
         let (directory, name) = opened.context("cannot find its first name")?;
@@ -146,7 +165,7 @@ impl Finisher<'_> {
             if proof == Proof::None && prior.recorded.is_some() && prior.announced.is_none() {
                 // Nothing was read, and its own record stays.
                 self.count(entry, &self.counts.skipped);
-                return Ok(Outcome::Settled(Line::Keep));
+                return Ok(Outcome::skipped(Line::Keep));
             }
             if let Line::Set(found) = line {
                 copier.compare_link_with_record(entry, found, prior)?;
@@ -160,7 +179,7 @@ impl Finisher<'_> {
                 copier.remove_map(entry);
             }
             self.count(entry, &self.counts.skipped);
-            return Ok(Outcome::Settled(line));
+            return Ok(Outcome::skipped(line));
         }
         let expected = prior.expected();
         // Without having been read, the first name proves nothing about an existing file.
@@ -181,7 +200,13 @@ impl Finisher<'_> {
         match self.make_link(&source, entry, prior, line, replace, copier)? {
             Link::Made => {}
             Link::NotMade(not_linked) => return Ok(Outcome::NotLinked(not_linked)),
-            Link::Doubtful => return Ok(Outcome::Settled(Line::Remove)),
+            Link::Doubtful => {
+                let line = Line::Remove;
+                return Ok(Outcome::Settled(CopyResult {
+                    line,
+                    ..CopyResult::default()
+                }));
+            }
         }
         if has_map && proof != Proof::None {
             copier.remove_map(entry);
@@ -190,11 +215,12 @@ impl Finisher<'_> {
         if replace == Replace::Yes {
             self.counts.replaced.add(1);
         }
-        Ok(Outcome::Settled(match line {
+        let line = match line {
             // The record of this name is of the file that the link replaced.
             Line::Keep => Line::Remove,
             line => line,
-        }))
+        };
+        Ok(Outcome::linked(line, replace))
     }
 
     /// Whether an additional name is one of the file that was copied to `copy`, with this line. A
@@ -343,11 +369,12 @@ impl Finisher<'_> {
             DamagedLink::Unable => Ok(Outcome::NotLinked(NotLinked::Unable)),
             DamagedLink::Made => {
                 self.count(entry, &self.counts.linked);
-                Ok(Outcome::Settled(line_of_damaged(prior)))
+                let replace = Replace::what_is_there(existing.is_some());
+                Ok(Outcome::linked(line_of_damaged(prior), replace))
             }
             DamagedLink::Left => {
                 self.count(entry, &self.counts.skipped);
-                Ok(Outcome::Settled(line_of_damaged(prior)))
+                Ok(Outcome::skipped(line_of_damaged(prior)))
             }
         }
     }

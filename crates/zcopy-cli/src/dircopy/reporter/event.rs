@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::file_result::FileResult;
 use super::plan::{Plan, PlannedEntry};
 use super::progress::Progress;
 use super::summary::Summary;
@@ -25,6 +26,18 @@ pub(super) enum Event<'a> {
     Remark {
         path: Cow<'a, str>,
         message: &'a str,
+    },
+    /// Attributes of an entry that could not be kept. The entry itself was copied.
+    Attributes {
+        path: Cow<'a, str>,
+        message: &'a str,
+    },
+    /// The result of an entry.
+    File {
+        path: Cow<'a, str>,
+        #[serde(flatten)]
+        result: &'a FileResult,
+        attributes_not_kept: Option<String>,
     },
     /// The bytes of a file that could not be read from its original.
     Damaged {

@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::summary::{State, size};
 use crate::common::cli::quote::quoted;
-use crate::dircopy::forecast::Action;
 
 /// What a run would do with one entry.
 #[derive(Debug, Serialize)]
@@ -21,7 +20,7 @@ pub(crate) struct PlannedEntry<'a> {
     pub(crate) bytes: u64,
 }
 
-/// An [`Action`] in a word.
+/// What a run would do with an entry, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Word {
@@ -40,18 +39,6 @@ pub(crate) enum Kind {
     Directory,
     Symlink,
     Special,
-}
-
-impl From<Action> for Word {
-    fn from(action: Action) -> Self {
-        match action {
-            Action::Copy | Action::MakeDirectory => Self::Copy,
-            Action::Replace => Self::Replace,
-            Action::Compare => Self::Compare,
-            Action::Link => Self::Link,
-            Action::Skip | Action::EnterDirectory => Self::Skip,
-        }
-    }
 }
 
 impl Word {

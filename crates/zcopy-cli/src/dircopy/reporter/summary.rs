@@ -22,7 +22,7 @@ const LONG: Duration = Duration::from_secs(60);
 pub(crate) enum State {
     /// Everything was copied, or left as it was.
     Done,
-    /// Something failed.
+    /// Something failed, or attributes could not be kept.
     Failed,
     /// A signal ended the run early.
     Interrupted,
@@ -32,7 +32,7 @@ impl State {
     pub(crate) fn new(counts: &Counts, interrupt: &Interrupt) -> Self {
         if interrupt.is_requested() {
             Self::Interrupted
-        } else if counts.failed.get() > 0 {
+        } else if counts.has_errors() {
             Self::Failed
         } else {
             Self::Done
@@ -58,6 +58,8 @@ pub(crate) struct Summary<'a> {
     skipped: u64,
     others: u64,
     failed: u64,
+    /// Entries that were copied without all attributes.
+    attributes_not_kept: u64,
     /// Files with missing bytes.
     damaged: u64,
     /// The number of missing bytes.
@@ -94,6 +96,7 @@ impl<'a> Summary<'a> {
             skipped: counts.skipped.get(),
             others: counts.others.get(),
             failed: counts.failed.get(),
+            attributes_not_kept: counts.attributes_not_kept.get(),
             damaged: counts.damaged.get(),
             lost_bytes: counts.lost_bytes.get(),
             sums: manifests.first().map(|path| path.to_string_lossy()),
@@ -117,6 +120,10 @@ impl<'a> Summary<'a> {
         let damaged = match self.damaged {
             0 => String::new(),
             damaged => format!(", {damaged} damaged (lacking {})", size(self.lost_bytes)),
+        };
+        let attributes = match self.attributes_not_kept {
+            0 => String::new(),
+            n => format!(", {n} without all attributes"),
         };
         let others = match self.others {
             0 => String::new(),
@@ -145,7 +152,7 @@ impl<'a> Summary<'a> {
         }
         format!(
             "{files} file{plural}, {} in {}, {}\n\
-             {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{damaged}{others}\n\
+             {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{attributes}{damaged}{others}\n\
              {links_copied}{replaced}{records_dropped}{sums}",
             size(self.bytes),
             time(self.elapsed),

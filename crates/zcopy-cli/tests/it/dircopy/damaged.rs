@@ -238,7 +238,7 @@ fn programs_are_told_of_every_range() {
     assert!(run.stdout.contains(damaged), "{run:?}");
     assert!(
         run.stdout
-            .contains("\"failed\":1,\"damaged\":1,\"lost_bytes\":12288,"),
+            .contains("\"failed\":1,\"attributes_not_kept\":0,\"damaged\":1,\"lost_bytes\":12288,"),
         "{run:?}"
     );
     let check = scene.check(&["--json"]);

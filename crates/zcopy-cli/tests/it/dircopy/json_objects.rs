@@ -68,6 +68,137 @@ fn slowed(path: &Path) -> Command {
     strace
 }
 
+/// Copies a file whose times cannot be set.
+fn without_times(trees: &Trees) -> Run {
+    trees.put("dateless", "x");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o", "/dev/null"]);
+    strace.arg("--inject=utimensat:error=EIO:when=1");
+    strace.args([env!("CARGO_BIN_EXE_zc-dircopy"), "--json"]);
+    run(strace.arg(trees.source()).arg(trees.copy()))
+}
+
+#[test]
+fn an_entry_without_all_attributes_has_not_failed_and_the_status_is_1() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    let run = without_times(&trees);
+    assert_eq!(run.status, 1);
+    let message = "cannot keep the times: Input/output error";
+    // strace counts the calls of each thread.
+    let both = format!("zc-dircopy: dateless: {message}\nzc-dircopy: .: {message}\n");
+    assert_eq!(run.stderr, both);
+    trees.holds("dateless", "x");
+    let objects: Vec<Value> = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |event: &str| objects.iter().find(|object| object["event"] == event);
+    assert_eq!(of("error"), None);
+    let attributes = of("attributes").unwrap();
+    assert_eq!(
+        (&attributes["path"], &attributes["message"]),
+        (&"dateless".into(), &message.into())
+    );
+    let file = of("file").unwrap();
+    assert_eq!(
+        (&file["action"], &file["attributes_not_kept"]),
+        (&"copied".into(), &message.into())
+    );
+    let summary = of("summary").unwrap();
+    let fields = ["state", "failed", "attributes_not_kept"].map(|field| summary[field].to_string());
+    assert_eq!(fields, ["\"failed\"", "0", "2"]);
+}
+
+/// The object of each file, by its path.
+fn files(run: &Run) -> BTreeMap<String, Value> {
+    let objects = run
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let files = objects.filter(|object: &Value| object["event"] == "file");
+    let by_path = files.map(|file| (file["path"].as_str().unwrap().to_owned(), file));
+    by_path.collect()
+}
+
+#[test]
+fn json_has_the_result_of_each_entry() {
+    let trees = Trees::new();
+    trees.put("replaced", "old").put("same", "as it is");
+    for name in ["replaced", "same"] {
+        dated(&trees.original(name), 20);
+    }
+    trees.succeeds(&[]);
+    trees
+        .put("replaced", "newer")
+        .put("d/new", "12345")
+        .put("two\nlines", "");
+    fs::hard_link(trees.original("d/new"), trees.original("e")).unwrap();
+    std::os::unix::fs::symlink("nowhere", trees.original("link")).unwrap();
+    let _listener = std::os::unix::net::UnixListener::bind(trees.original("socket")).unwrap();
+    let run = trees.run_aloud(&["--json"]);
+    let files = files(&run);
+    let told = |name: &str| {
+        let file = &files[name];
+        let digest = file["digest"].as_str().map(str::to_owned);
+        assert_eq!(
+            file["algorithm"].as_str(),
+            digest.as_ref().map(|_| "sha256")
+        );
+        (
+            format!(
+                "{} {}",
+                file["kind"].as_str().unwrap(),
+                file["action"].as_str().unwrap()
+            ),
+            file["replaced"].as_bool().unwrap(),
+            file["bytes"].as_u64().unwrap(),
+            digest,
+        )
+    };
+    let digest = |bytes: &str| Some(digest_of(Algorithm::Sha256, bytes.as_bytes()).to_string());
+    let is_cloned = files["d/new"]["action"] == "cloned";
+    let copied = if is_cloned {
+        "file cloned"
+    } else {
+        "file copied"
+    };
+    let row =
+        |words: &str, is_replaced, bytes, digest| (words.to_owned(), is_replaced, bytes, digest);
+    assert_eq!(told("replaced"), row(copied, true, 5, digest("newer")));
+    assert_eq!(
+        told("same"),
+        row("file skipped", false, 8, digest("as it is"))
+    );
+    assert_eq!(told("d/new"), row(copied, false, 5, digest("12345")));
+    assert_eq!(told("e"), row("file linked", false, 5, digest("12345")));
+    assert_eq!(told("two\nlines"), row("file copied", false, 0, digest("")));
+    assert_eq!(told("link"), row("symlink made", false, 0, None));
+    assert_eq!(told("socket"), row("special failed", false, 0, None));
+    assert_eq!(files.len(), 7);
+    assert!(
+        files
+            .values()
+            .all(|file| file["attributes_not_kept"].is_null())
+    );
+}
+
+#[test]
+fn a_file_that_is_not_read_has_no_digest() {
+    let trees = Trees::new();
+    trees.put("file", "x");
+    trees.succeeds(&[]);
+    let run = trees.run_aloud(&["--json", "--no-hash-skipped"]);
+    let file = &files(&run)["file"];
+    assert_eq!(
+        (&file["action"], &file["digest"]),
+        (&"skipped".into(), &Value::Null)
+    );
+}
+
 #[test]
 fn the_manual_page_has_every_field_of_a_copy_and_no_other() {
     if !has_program("strace") {
@@ -85,7 +216,8 @@ fn the_manual_page_has_every_field_of_a_copy_and_no_other() {
     let run = run(command.arg(trees.source()).arg(trees.copy()));
     let mut written = Fields::new();
     add(&mut written, &run);
-    assert_eq!(written.len(), 5, "{run:?}");
+    add(&mut written, &without_times(&Trees::new()));
+    assert_eq!(written.len(), 7, "{run:?}");
     assert_eq!(written, described("Objects of a copy"));
 }
 
