@@ -1,5 +1,5 @@
-//! SHA-256 of many files at once: one by one, by each crate for single streams, and in every kind
-//! of lanes.
+//! SHA-256 of many files at once: one by one, by each crate for single streams, two interleaved, and
+//! in every kind of lanes.
 //!
 //! `cargo bench -p zcopy-cli --bench digests -- eight_streams/1MiB` for one of them;
 //! `ZCOPY_BENCH_SIZES=64KiB,1MiB` for other sizes. Eight streams are of that size each; of files of
@@ -101,7 +101,9 @@ fn chunks(criterion: &mut Criterion) {
             .iter()
             .map(|file| sha2::Sha256::digest(file).into())
             .collect();
-        for backend in [Backend::sequential(), Backend::in_lanes()] {
+        let backends = [Some(Backend::sequential()), Backend::interleaved()];
+        let backends = backends.into_iter().chain([Some(Backend::in_lanes())]);
+        for backend in backends.flatten() {
             let mut lanes = MultiStream::by(Algorithm::Sha256, backend);
             group.bench_function(BenchmarkId::new(&name, backend), |bencher| {
                 bencher.iter(|| {

@@ -88,6 +88,13 @@ impl Backend {
         }
     }
 
+    /// Returns whether each stream has a lane of vector registers, so that several streams take no
+    /// longer than one.
+    #[must_use]
+    pub const fn has_vector_lanes(self) -> bool {
+        matches!(self.0, Kind::MultiStream(Compressor::Lanes(_)))
+    }
+
     pub(super) const fn kind(self) -> Kind {
         self.0
     }

@@ -17,7 +17,10 @@ mod x86_64 {
 
     /// The proof that the processor has the instructions.
     #[derive(Clone, Copy, Debug)]
-    pub(crate) struct ShaInstructions(());
+    pub(crate) struct ShaInstructions {
+        /// Whether it also has the instructions of AVX-512 for 16 bytes.
+        has_avx512: bool,
+    }
 
     impl ShaInstructions {
         /// Returns a proof if the processor has the instructions.
@@ -26,7 +29,16 @@ mod x86_64 {
                 && is_x86_feature_detected!("sse4.1")
                 && is_x86_feature_detected!("ssse3")
                 && is_x86_feature_detected!("sse2");
-            has_all.then_some(Self(()))
+            let has_avx512 =
+                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl");
+            has_all.then_some(Self { has_avx512 })
+        }
+
+        /// Returns the same processor without AVX-512.
+        #[cfg(test)]
+        #[allow(clippy::unused_self, reason = "the value is the proof")]
+        pub(crate) const fn without_avx512(self) -> Self {
+            Self { has_avx512: false }
         }
 
         /// Hashes the same number of blocks of each stream: as many as the stream with the fewest
@@ -35,11 +47,16 @@ mod x86_64 {
         /// # Panics
         ///
         /// If the number of streams is neither one nor two, or differs from that of the states.
-        #[allow(clippy::unused_self, reason = "the value is the proof")]
         pub(crate) fn compress(self, states: &mut [State], blocks: &[&[Block]]) {
-            // SAFETY: the function is safe on a processor that has its instructions. `detect`
-            // found all of them, and nothing else makes a value of this type.
-            unsafe { instructions::compress(states, blocks) };
+            // SAFETY: each function is safe on a processor that has its instructions. `detect`
+            // found them, and nothing else makes a value of this type with more of them.
+            unsafe {
+                if self.has_avx512 {
+                    instructions::compress_with_avx512(states, blocks);
+                } else {
+                    instructions::compress(states, blocks);
+                }
+            }
         }
     }
 }

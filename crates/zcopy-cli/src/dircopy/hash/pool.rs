@@ -1,12 +1,12 @@
 //! Hashes files in threads of their own, while other threads read them.
 //!
 //! Each hashing thread has an inbox, and [`Streams`] of several files, so that their blocks fill
-//! the lanes of vector registers. A file's blocks are copied into as many buffers as its queue has.
+//! the lanes of vector registers, or those of two files are interleaved. A file's blocks are copied into as many buffers as its queue has.
 //! A reader that has filled all of them waits until one comes back.
 //!
-//! Handing over a short file takes longer than hashing it. Where there are lanes to fill, a short
-//! file is kept in memory, and the thread that copies it hashes it together with its neighbours.
-//! Without lanes, the thread that copies a short file hashes it at once. It also hashes a larger
+//! Handing over a short file takes longer than hashing it. Where several files are hashed together,
+//! a short file is kept in memory, and the thread that copies it hashes it with its neighbours.
+//! Where each is hashed by itself, the thread that copies a short file hashes it at once. It also hashes a larger
 //! file if every hashing thread has one: handing over costs a copy, and only pays while a core is
 //! idle.
 
@@ -144,12 +144,20 @@ impl HashPool {
 
     /// The thread for another stream: the busiest one with a free lane, because full lanes take as
     /// long as half-full ones.
-    fn choose(&self) -> Option<&Worker> {
+    ///
+    /// Two interleaved streams take longer than one, and less than one after another. They share a
+    /// thread if the `n_streams` and this one leave no core idle: reading takes as long as hashing,
+    /// so that each keeps two of them busy.
+    fn choose(&self, n_streams: usize) -> Option<&Worker> {
         let n_open = |worker: &&Worker| worker.n_open.load(Ordering::Relaxed);
         let has_room = |worker: &&Worker| n_open(worker) < self.n_lanes;
         let threads = self.threads.iter();
-        let busiest = threads.clone().filter(has_room).max_by_key(n_open);
-        busiest.or_else(|| threads.min_by_key(n_open))
+        let idlest = threads.clone().min_by_key(n_open);
+        let cores_are_idle = 2 * (n_streams + 1) <= self.threads.len();
+        if cores_are_idle && !self.backend.has_vector_lanes() {
+            return idlest;
+        }
+        threads.filter(has_room).max_by_key(n_open).or(idlest)
     }
 
     /// Makes a client, which hashes one stream after another.
@@ -178,14 +186,26 @@ pub(crate) struct Client<'h> {
 }
 
 impl<'h> Client<'h> {
-    /// Begins a stream of about `size` bytes.
+    /// Begins a stream of about `size` bytes. If it is short, and files are hashed together, its
+    /// bytes are kept.
     pub(crate) fn begin(&mut self, size: u64) -> StreamHasher<'_, 'h> {
+        if self.pool.n_lanes == 1 || size > SHORT {
+            return self.begin_alone(size);
+        }
+        self.pool.n_streams.fetch_add(1, Ordering::Relaxed);
+        StreamHasher {
+            route: Route::Buffered(Vec::with_capacity(size as usize)),
+            counted: Counted(self.pool),
+        }
+    }
+
+    /// Begins a stream of about `size` bytes, whose digest is wanted before other streams begin.
+    pub(crate) fn begin_alone(&mut self, size: u64) -> StreamHasher<'_, 'h> {
         let pool = self.pool;
         let n_streams = pool.n_streams.fetch_add(1, Ordering::Relaxed);
         let has_lanes = pool.n_lanes > 1;
         let keeps_cores_busy = n_streams >= pool.threads.len();
-        let route = match pool.choose() {
-            _ if has_lanes && size <= SHORT => Route::Buffered(Vec::with_capacity(size as usize)),
+        let route = match pool.choose(n_streams) {
             Some(worker) if size > SHORT && (has_lanes || !keeps_cores_busy) => {
                 worker.n_open.fetch_add(1, Ordering::Relaxed);
                 // A hashing thread never waits for its client: the buffers bound this channel.

@@ -10,7 +10,7 @@ use rustix::fs::{OFlags, Stat};
 use zcopy::{Ended, RateLimiter, Report, Side, Sparse, Transfer};
 
 use super::FileDigest;
-use super::pool::{Client, Contents};
+use super::pool::{Client, Contents, StreamHasher};
 use crate::common::cli::message;
 use crate::common::digest::{Algorithm, Digest, Stream};
 use crate::dircopy::counts::Count;
@@ -68,32 +68,13 @@ impl Reader<'_> {
         size: u64,
         counter: Option<&Count>,
     ) -> Result<(Report, Option<Contents>), zcopy::Error> {
-        self.run_and_inspect(transfer, size, |bytes| {
+        let transfer = limited(transfer, self.rate_limiter);
+        let stream_hasher = self.client.begin(size);
+        run_and_inspect(transfer, stream_hasher, self.interrupt, |bytes| {
             if let Some(counter) = counter {
                 counter.add(bytes.len() as u64);
             }
         })
-    }
-
-    /// As [`run`](Self::run), and calls `inspect` with the bytes.
-    fn run_and_inspect(
-        &mut self,
-        transfer: Transfer<'_, impl AsFd, impl AsFd>,
-        size: u64,
-        mut inspect: impl FnMut(&[u8]) + Send,
-    ) -> Result<(Report, Option<Contents>), zcopy::Error> {
-        let mut stream_hasher = self.client.begin(size);
-        let transfer = transfer.inspect(|bytes| {
-            stream_hasher.push(bytes);
-            inspect(bytes);
-        });
-        let transfer = limited(transfer, self.rate_limiter);
-        let interrupt = self.interrupt;
-        let report = transfer.observe(|_| stop_if_interrupted(interrupt)).run()?;
-        if report.ended() == Ended::Stopped {
-            return Ok((report, None));
-        }
-        Ok((report, stream_hasher.finish()))
     }
 
     /// The digest of a whole file. The file's cursor does not matter.
@@ -245,7 +226,9 @@ impl Reader<'_> {
             .source_offset(0)
             .buffer_size(self.block_size)
             .sparse(Sparse::KeepUnwritten);
-        let run = self.run_and_inspect(transfer, size(stat), |bytes| {
+        let transfer = limited(transfer, self.rate_limiter);
+        let stream_hasher = self.client.begin_alone(size(stat));
+        let run = run_and_inspect(transfer, stream_hasher, self.interrupt, |bytes| {
             for (stream, _) in &mut others {
                 stream.update(bytes);
             }
@@ -278,6 +261,24 @@ pub(crate) fn limited<'a, Source: AsFd, Sink: AsFd>(
         Some(rate_limiter) => transfer.rate_limit(rate_limiter),
         None => transfer,
     }
+}
+
+/// As [`Reader::run`], for any stream, and calls `inspect` with the bytes.
+fn run_and_inspect(
+    transfer: Transfer<'_, impl AsFd, impl AsFd>,
+    mut stream_hasher: StreamHasher<'_, '_>,
+    interrupt: &Interrupt,
+    mut inspect: impl FnMut(&[u8]) + Send,
+) -> Result<(Report, Option<Contents>), zcopy::Error> {
+    let transfer = transfer.inspect(|bytes| {
+        stream_hasher.push(bytes);
+        inspect(bytes);
+    });
+    let report = transfer.observe(|_| stop_if_interrupted(interrupt)).run()?;
+    if report.ended() == Ended::Stopped {
+        return Ok((report, None));
+    }
+    Ok((report, stream_hasher.finish()))
 }
 
 /// The change of a file since it was examined.

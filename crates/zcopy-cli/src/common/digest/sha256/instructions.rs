@@ -6,9 +6,10 @@
 //! between each other.
 
 use std::arch::x86_64::{
-    __m128i, _mm_add_epi32, _mm_alignr_epi8, _mm_extract_epi32, _mm_set_epi32, _mm_set_epi64x,
-    _mm_setzero_si128, _mm_sha256msg1_epu32, _mm_sha256msg2_epu32, _mm_sha256rnds2_epu32,
-    _mm_shuffle_epi8, _mm_shuffle_epi32,
+    __m128i, _mm_add_epi32, _mm_alignr_epi8, _mm_extract_epi32, _mm_or_si128, _mm_set_epi32,
+    _mm_set_epi64x, _mm_setzero_si128, _mm_sha256msg1_epu32, _mm_sha256msg2_epu32,
+    _mm_sha256rnds2_epu32, _mm_shuffle_epi8, _mm_shuffle_epi32, _mm_slli_epi32, _mm_srli_epi32,
+    _mm_xor_si128,
 };
 
 use super::{Block, ROUNDS, State};
@@ -20,17 +21,42 @@ use super::{Block, ROUNDS, State};
 /// If the number of streams is neither one nor two, or differs from that of the states.
 #[target_feature(enable = "sha,sse4.1,ssse3,sse2")]
 pub(crate) fn compress(states: &mut [State], blocks: &[&[Block]]) {
+    match same_number(states, blocks) {
+        Streams::One(state, blocks) => compress_each::<1, true>([state], [blocks]),
+        Streams::Two(states, blocks) => compress_each::<2, true>(states, blocks),
+    }
+}
+
+/// Does the same as [`compress`] with the rotations of AVX-512, which are computed elsewhere in the
+/// processor than the rounds.
+#[target_feature(enable = "sha,sse4.1,ssse3,sse2,avx512f,avx512vl")]
+pub(crate) fn compress_with_avx512(states: &mut [State], blocks: &[&[Block]]) {
+    match same_number(states, blocks) {
+        Streams::One(state, blocks) => compress_each::<1, false>([state], [blocks]),
+        Streams::Two(states, blocks) => compress_each::<2, false>(states, blocks),
+    }
+}
+
+/// The state and the blocks of one stream, or of two with the same number of blocks.
+enum Streams<'a> {
+    One(&'a mut State, &'a [Block]),
+    Two([&'a mut State; 2], [&'a [Block]; 2]),
+}
+
+/// Cuts off the blocks that the stream with the fewest does not have.
+fn same_number<'a>(states: &'a mut [State], blocks: &[&'a [Block]]) -> Streams<'a> {
     match (states, blocks) {
-        ([state], [blocks]) => compress_each([state], [blocks]),
+        ([state], [blocks]) => Streams::One(state, blocks),
         ([first, second], [one, other]) => {
             let n_blocks = one.len().min(other.len());
-            compress_each([first, second], [&one[..n_blocks], &other[..n_blocks]]);
+            Streams::Two([first, second], [&one[..n_blocks], &other[..n_blocks]])
         }
         _ => panic!("one or two streams, each with its state"),
     }
 }
 
-/// Hashes the blocks of `N` streams, which have the same number of them.
+/// Hashes the blocks of `N` streams, which have the same number of them. `MSG1` is the parameter of
+/// [`next`].
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3,sse2")]
 #[allow(clippy::many_single_char_names, reason = "the standard's letters")]
@@ -38,7 +64,7 @@ pub(crate) fn compress(states: &mut [State], blocks: &[&[Block]]) {
     clippy::needless_range_loop,
     reason = "it counts the blocks of every stream"
 )]
-fn compress_each<const N: usize>(states: [&mut State; N], blocks: [&[Block]; N]) {
+fn compress_each<const N: usize, const MSG1: bool>(states: [&mut State; N], blocks: [&[Block]; N]) {
     let n_blocks = blocks[0].len();
     // The instructions take the state as two registers, with `a` and `c` in the highest words.
     let mut abef = [_mm_setzero_si128(); N];
@@ -61,7 +87,7 @@ fn compress_each<const N: usize>(states: [&mut State; N], blocks: [&[Block]; N])
             let constants = register(ROUNDS.as_chunks::<4>().0[group]);
             for stream in 0..N {
                 if group >= 4 {
-                    next(&mut words[stream], group);
+                    next::<MSG1>(&mut words[stream], group);
                 }
                 let words = _mm_add_epi32(words[stream][group % 4], constants);
                 four_rounds(&mut abef[stream], &mut cdgh[stream], words);
@@ -81,15 +107,25 @@ fn compress_each<const N: usize>(states: [&mut State; N], blocks: [&[Block]; N])
 
 /// Computes the words of four rounds, which replace the words of 16 rounds before (FIPS 180-4,
 /// 6.2.2, step 1).
+///
+/// With `MSG1` an instruction computes the sum of the two words that are used first. It is slow on
+/// Intel's processors, where it delays the rounds. Without, shifts do the same. Two of them that
+/// rotate become one instruction where AVX-512 has it.
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3,sse2")]
-fn next(words: &mut [__m128i; 4], group: usize) {
+fn next<const MSG1: bool>(words: &mut [__m128i; 4], group: usize) {
     let (oldest, older) = (words[group % 4], words[(group + 1) % 4]);
     let (recent, latest) = (words[(group + 2) % 4], words[(group + 3) % 4]);
-    let sum = _mm_add_epi32(
-        _mm_sha256msg1_epu32(oldest, older),
-        _mm_alignr_epi8::<4>(latest, recent),
-    );
+    let first = if MSG1 {
+        _mm_sha256msg1_epu32(oldest, older)
+    } else {
+        let old = _mm_alignr_epi8::<4>(older, oldest);
+        let rotated_7 = _mm_or_si128(_mm_srli_epi32::<7>(old), _mm_slli_epi32::<25>(old));
+        let rotated_18 = _mm_or_si128(_mm_srli_epi32::<18>(old), _mm_slli_epi32::<14>(old));
+        let mixed = _mm_xor_si128(rotated_7, rotated_18);
+        _mm_add_epi32(oldest, _mm_xor_si128(mixed, _mm_srli_epi32::<3>(old)))
+    };
+    let sum = _mm_add_epi32(first, _mm_alignr_epi8::<4>(latest, recent));
     words[group % 4] = _mm_sha256msg2_epu32(sum, latest);
 }
 

@@ -194,6 +194,46 @@ fn what_was_kept_is_hashed_together() {
     }
 }
 
+#[test]
+fn short_files_that_are_wanted_at_once_are_not_kept() {
+    for backend in Backend::all() {
+        thread::scope(|scope| {
+            let pool = HashPool::start(scope, Algorithm::Sha256, backend, 1, queue(4));
+            let mut client = pool.client();
+            let mut stream_hasher = client.begin_alone(3);
+            stream_hasher.push(b"abc");
+            let expected = digests(Algorithm::Sha256, &[b"abc"])[0];
+            let found = stream_hasher.finish();
+            assert_eq!(found, Some(Contents::Digest(expected)), "{backend}");
+        });
+    }
+}
+
+/// Where lanes cost time, they are shared only if no core is idle.
+#[test]
+fn two_streams_are_interleaved_if_all_cores_are_busy() {
+    let Some(backend) = Backend::interleaved() else {
+        eprintln!("SKIPPED: this processor has no instructions for SHA-256");
+        return;
+    };
+    thread::scope(|scope| {
+        let pool = HashPool::start(scope, Algorithm::Sha256, backend, 4, queue(4));
+        let mut clients: Vec<_> = (0..8).map(|_| pool.client()).collect();
+        let mut open = Vec::new();
+        let n_open = |client| {
+            open.push(Client::begin(client, u64::MAX));
+            let n_open = pool.threads.iter().map(|worker| &worker.n_open);
+            let mut n_open: Vec<_> = n_open.map(|n| n.load(Ordering::Relaxed)).collect();
+            n_open.sort_unstable();
+            n_open.try_into().unwrap()
+        };
+        let found: Vec<[usize; 4]> = clients.iter_mut().map(n_open).collect();
+        let few = [[0, 0, 0, 1], [0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 2, 2]];
+        let many = [[0, 1, 2, 2], [0, 2, 2, 2], [1, 2, 2, 2], [2, 2, 2, 2]];
+        assert_eq!(found, [few, many].concat());
+    });
+}
+
 /// Full lanes take no longer than half of them, and a thread without streams leaves its core to
 /// those who copy.
 #[test]
