@@ -10,6 +10,7 @@ use super::policy::Policy;
 use super::reporter::Verbosity;
 use crate::common::cli::args::Tool;
 use crate::common::cli::keyword;
+use crate::dircopy::copy::verify::Verify;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::manifest::kind::ManifestKind;
 
@@ -132,9 +133,18 @@ pub struct Args {
     #[arg(long)]
     pub(crate) forget_missing: bool,
 
-    /// Read every copy back from the disk before it gets its name
-    #[arg(long)]
-    pub(crate) verify: bool,
+    /// Read files back from the disk before a copy gets its name, and tell by which method; WHAT
+    /// is copy, source or both [without WHAT: copy]
+    #[arg(
+        long,
+        value_name = "WHAT",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "copy",
+        hide_possible_values = true,
+        value_parser = keyword::parser::<Verify>()
+    )]
+    pub(crate) verify: Option<Verify>,
 
     /// Compare files that are not copied with their originals, by their digests
     #[arg(long)]

@@ -43,6 +43,7 @@ mod group;
 mod other;
 mod publish;
 mod sync_together;
+pub(crate) mod verify;
 
 /// The error of a file whose name a manifest of the destination has.
 pub(crate) const MANIFEST_IN_THE_WAY: &str =

@@ -34,6 +34,12 @@ pub(crate) struct Counts {
     pub(crate) lost_bytes: Count,
     /// Entries whose attributes could not all be kept, for another reason than the file system.
     pub(crate) attributes_not_kept: Count,
+    /// Files that were read back with `O_DIRECT`.
+    pub(crate) read_past_cache: Count,
+    /// Files that were read back after their pages had been dropped from the page cache.
+    pub(crate) read_after_drop: Count,
+    /// Files that were read back from memory.
+    pub(crate) read_from_memory: Count,
     /// All other errors that were reported.
     pub(crate) failed: Count,
 }

@@ -16,6 +16,7 @@ use super::write::atomic_file::Durability;
 use super::write::metadata::{Permissions, Preserve};
 use crate::common::cli::quote::argument;
 use crate::common::digest::{Algorithm, Backend};
+use crate::dircopy::copy::verify::Verify;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::manifest::kind::ManifestKind;
 
@@ -42,7 +43,7 @@ pub(crate) struct Settings {
     pub(crate) writes_manifest: bool,
     /// Whether files that are left are read, so that they get lines in it.
     pub(crate) hashes_skipped: bool,
-    pub(crate) verifies: bool,
+    pub(crate) verify: Option<Verify>,
     pub(crate) verifies_existing: bool,
     /// Whether the readable bytes of a damaged file are copied.
     pub(crate) skips_errors: bool,
@@ -130,7 +131,7 @@ impl Settings {
             manifest,
             writes_manifest: !args.no_hash,
             hashes_skipped: !args.no_hash && !args.no_hash_skipped,
-            verifies: args.verify,
+            verify: args.verify,
             verifies_existing: args.verify_existing,
             skips_errors: args.skip_errors,
             is_dry_run: args.dry_run,
@@ -169,7 +170,7 @@ impl Settings {
 
     /// Whether files that are copied are hashed.
     pub(crate) fn wants_digests(&self) -> bool {
-        self.writes_manifest || self.verifies
+        self.writes_manifest || self.verify.is_some()
     }
 }
 

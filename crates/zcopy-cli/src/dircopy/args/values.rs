@@ -11,6 +11,7 @@ use crate::common::cli::keyword::Keyword;
 use crate::common::cli::value::{self, ValueParser};
 use crate::common::digest::Backend;
 use crate::common::progress::units::{parse_rate, parse_size};
+use crate::dircopy::copy::verify::Verify;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::policy::Policy;
@@ -59,6 +60,14 @@ impl Keyword for ChecksumAlgorithm {
         ("sha1", Self::Sha1),
         ("sha512", Self::Sha512),
         ("xxh128", Self::Xxh128),
+    ];
+}
+
+impl Keyword for Verify {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("copy", Verify::Copy),
+        ("source", Verify::Source),
+        ("both", Verify::Both),
     ];
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use anyhow::{Context as _, anyhow, bail};
-use rustix::fs::{Advice, Stat};
+use rustix::fs::Stat;
 
 use super::file::{AtomicFile, Method, PendingCopy, Target};
 use super::{Copier, CopyResult, Proof};
@@ -151,8 +151,8 @@ impl Copier<'_> {
         })
     }
 
-    /// Prepares a copy for its name: checks that the original is unchanged, verifies the copy, sets
-    /// its attributes, and waits for errors of its writes.
+    /// Prepares a copy for its name: checks that the original is unchanged, [reads it back](Self::read_back)
+    /// if that is wanted, sets its attributes, and waits for errors of its writes.
     pub(super) fn prepare(
         &mut self,
         entry: &Entry,
@@ -163,15 +163,12 @@ impl Copier<'_> {
             source,
             stat,
             new_file,
-            damage,
             ..
         } = copy;
         if changes(source, stat).context("cannot stat")? != Changes::None {
             bail!("it changed while it was copied");
         }
-        if self.settings.verifies && (digest.is_some() || damage.is_empty()) {
-            self.verify(new_file, size(stat), digest)?;
-        }
+        self.read_back(copy, digest)?;
         let preserve = self.settings.preserve;
         let replaces = self.replaces(entry, copy.target.replace)?;
         let applied = if entry.directory().hands_down() {
@@ -263,27 +260,6 @@ impl Copier<'_> {
         }
         let line = digest.map_or(Line::Keep, |digest| self.listed(digest));
         Ok(Some(self.left(line, &existing, PriorRecord::default())))
-    }
-
-    /// Reads the copy back from the disk.
-    fn verify(
-        &mut self,
-        new_file: &AtomicFile,
-        size: u64,
-        digest: Option<Digest>,
-    ) -> anyhow::Result<()> {
-        // Dirty pages cannot be dropped.
-        rustix::fs::fdatasync(new_file)
-            .map_err(io::Error::from)
-            .context("cannot write its copy")?;
-        // A file system without a disk, such as tmpfs, keeps its pages.
-        let _ = rustix::fs::fadvise(new_file, 0, None, Advice::DontNeed);
-        let read = self.reader.read_past_cache(new_file.file(), size, None);
-        let read = read.context("cannot read its copy")?;
-        if Some(self.reader.client.digest_of(&read)) != digest {
-            bail!("its copy does not read as it was written");
-        }
-        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{OFlags, Stat};
+use rustix::io::{Errno, ReadWriteFlags};
 use zcopy::{Ended, RateLimiter, Report, Side, Sparse, Transfer};
 
 use super::FileDigest;
@@ -19,6 +20,7 @@ use crate::dircopy::mtime::Time;
 use crate::dircopy::stat::identity;
 use crate::dircopy::stat::{open_regular, size};
 use crate::dircopy::walk::Entry;
+use crate::dircopy::write::file_system::is_in_memory;
 use crate::dircopy::write::metadata::Named;
 
 /// The size of a read past the page cache, where the kernel does not read ahead: 1 MiB.
@@ -94,7 +96,8 @@ impl Reader<'_> {
     }
 
     /// Reads a whole file that is not in the page cache. A file of 1 MiB or more is read with
-    /// `O_DIRECT`, so that it does not fill the cache.
+    /// `O_DIRECT`, so that it does not fill the cache. [`ReadFrom::of`] tells where its bytes come
+    /// from.
     ///
     /// # Errors
     ///
@@ -109,10 +112,8 @@ impl Reader<'_> {
         if size < READ_SIZE as u64 {
             return self.contents_of(transfer, self.block_size, size, counter);
         }
-        if let Ok(flags) = rustix::fs::fcntl_getfl(file) {
-            // Without O_DIRECT the read takes longer.
-            let _ = rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT);
-        }
+        // Without O_DIRECT the read takes longer.
+        let _ = set_direct(file);
         self.contents_of(transfer, self.block_size.max(READ_SIZE), size, counter)
     }
 
@@ -279,6 +280,46 @@ fn run_and_inspect(
         return Ok((report, None));
     }
     Ok((report, stream_hasher.finish()))
+}
+
+/// Where the bytes of a file come from that is [read past the cache](Reader::read_past_cache).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReadFrom {
+    /// The disk, with `O_DIRECT`.
+    Disk,
+    /// The page cache, which has to read them first: it holds none of them.
+    EmptiedCache,
+    /// Memory, as far as is known: the file system has no disk, or the cache has kept pages.
+    Memory,
+}
+
+impl ReadFrom {
+    /// Examines a file of this size, before it is read. Its pages have been dropped if possible.
+    pub(crate) fn of(file: &File, size: u64) -> Self {
+        if is_in_memory(file) {
+            Self::Memory
+        } else if size >= READ_SIZE as u64 && set_direct(file).is_ok() {
+            Self::Disk
+        } else if size > 0 && [0, size - 1].iter().any(|at| is_cached(file, *at)) {
+            Self::Memory
+        } else {
+            Self::EmptiedCache
+        }
+    }
+}
+
+/// Lets reads pass by the page cache.
+fn set_direct(file: &File) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    Ok(rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT)?)
+}
+
+/// Whether a byte can be read without the disk. Where the file system does not tell, it may be.
+fn is_cached(file: &File, at: u64) -> bool {
+    let mut byte = [0];
+    let mut bytes = [io::IoSliceMut::new(&mut byte)];
+    let read = rustix::io::preadv2(file, &mut bytes, at, ReadWriteFlags::NOWAIT);
+    read != Err(Errno::AGAIN)
 }
 
 /// The change of a file since it was examined.

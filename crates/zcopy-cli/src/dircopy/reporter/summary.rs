@@ -64,6 +64,12 @@ pub(crate) struct Summary<'a> {
     damaged: u64,
     /// The number of missing bytes.
     lost_bytes: u64,
+    /// Files that were read back with `O_DIRECT`.
+    read_past_cache: u64,
+    /// Files that were read back after their pages had been dropped from the page cache.
+    read_after_drop: u64,
+    /// Files that were read back from memory.
+    read_from_memory: u64,
     /// The first manifest, if there is one. Bytes that are not UTF-8 become U+FFFD.
     sums: Option<Cow<'a, str>>,
     #[serde(serialize_with = "lossy")]
@@ -97,6 +103,9 @@ impl<'a> Summary<'a> {
             others: counts.others.get(),
             failed: counts.failed.get(),
             attributes_not_kept: counts.attributes_not_kept.get(),
+            read_past_cache: counts.read_past_cache.get(),
+            read_after_drop: counts.read_after_drop.get(),
+            read_from_memory: counts.read_from_memory.get(),
             damaged: counts.damaged.get(),
             lost_bytes: counts.lost_bytes.get(),
             sums: manifests.first().map(|path| path.to_string_lossy()),
@@ -144,6 +153,22 @@ impl<'a> Summary<'a> {
             1 => "1 record dropped, as --no-hash makes no digests\n".to_owned(),
             n => format!("{n} records dropped, as --no-hash makes no digests\n"),
         };
+        let read_back = [
+            (self.read_past_cache, "from the disk (O_DIRECT)"),
+            (
+                self.read_after_drop,
+                "after dropping their pages from the cache",
+            ),
+            (
+                self.read_from_memory,
+                "from memory, which proves nothing about a disk",
+            ),
+        ];
+        let read_back: String = read_back
+            .iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, how)| format!("{n} read back {how}\n"))
+            .collect();
         let mut sums = String::new();
         for path in self.manifests {
             for part in ["digests in ", &quoted(path.as_os_str()), "\n"] {
@@ -153,7 +178,7 @@ impl<'a> Summary<'a> {
         format!(
             "{files} file{plural}, {} in {}, {}\n\
              {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{attributes}{damaged}{others}\n\
-             {links_copied}{replaced}{records_dropped}{sums}",
+             {links_copied}{replaced}{records_dropped}{read_back}{sums}",
             size(self.bytes),
             time(self.elapsed),
             rate(self.bytes_per_second),

@@ -29,6 +29,11 @@ const FOREIGN: [i128; 6] = [
     0xfe53_4d42,
 ];
 
+/// Whether the file system has no disk: `TMPFS_MAGIC`, `RAMFS_MAGIC`.
+pub(crate) fn is_in_memory(file: impl AsFd) -> bool {
+    kind(file).is_some_and(|kind| [0x0102_1994, 0x8584_58f6].contains(&kind))
+}
+
 /// Whether the driver of the file system is a process.
 pub(crate) fn is_in_user_space(file: impl AsFd) -> bool {
     kind(file) == Some(FUSE)

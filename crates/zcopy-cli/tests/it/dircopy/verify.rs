@@ -48,6 +48,62 @@ fn a_copy_is_read_from_the_disk_and_not_from_the_cache() {
     assert!(written < dropped && dropped < named, "{}", traced.log);
 }
 
+/// Reading the page cache proves nothing.
+#[test]
+fn the_summary_tells_how_files_were_read_back() {
+    const DISK: &str = "read back from the disk (O_DIRECT)";
+    const EMPTIED: &str = "read back after dropping their pages from the cache";
+    const MEMORY: &str = "read back from memory, which proves nothing about a disk";
+    let put = |trees: &Trees| {
+        trees
+            .put("long", crate::files::pattern(3_000_007))
+            .put("short", "x")
+            .put("empty", "");
+        rustix::fs::sync();
+    };
+    let told = |trees: &Trees, option: &str| {
+        let mut command = zc_dircopy();
+        command.arg(option).arg(trees.source()).arg(trees.copy());
+        let run = run(&mut command);
+        run.ended_with(0);
+        let lines = run.stdout.lines();
+        let lines = lines.filter(|line| line.contains("read back"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (option, n) in [
+        ("--verify", 1),
+        ("--verify=copy", 1),
+        ("--verify=source", 1),
+        ("--verify=both", 2),
+    ] {
+        let trees = Trees::on_disk();
+        put(&trees);
+        let expected = [format!("{n} {DISK}"), format!("{n} {EMPTIED}")];
+        assert_eq!(told(&trees, option), expected, "{option}");
+    }
+    let trees = Trees::within(Path::new("/dev/shm"));
+    put(&trees);
+    assert_eq!(told(&trees, "--verify=both"), [format!("4 {MEMORY}")]);
+}
+
+#[test]
+fn an_original_that_reads_otherwise_the_second_time_is_not_copied() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::on_disk();
+    trees.put("file", crate::files::pattern(1 << 20));
+    let stop = ["--inject=fadvise64:signal=SIGSTOP:when=1".to_owned()];
+    let command = trees.command(&["--jobs=1", "--verify=source"]);
+    let traced = traced::while_stopped(&command, &stop, || {
+        fs::write(trees.original("file"), vec![7; 1 << 20]).unwrap();
+    });
+    let words = "it has other bytes when it is read a second time";
+    traced.run.failed_naming(&[&["file", words]]);
+    assert!(!trees.copied("file").exists());
+    trees.sums().lists(&[]);
+}
+
 /// A read that fails while it is verified is no copy either.
 #[test]
 fn what_cannot_be_read_back_gets_no_name() {
