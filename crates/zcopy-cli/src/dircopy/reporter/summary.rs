@@ -1,6 +1,7 @@
 //! The summary of a run.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -164,11 +165,11 @@ impl<'a> Summary<'a> {
                 "from memory, which proves nothing about a disk",
             ),
         ];
-        let read_back: String = read_back
-            .iter()
-            .filter(|(n, _)| *n > 0)
-            .map(|(n, how)| format!("{n} read back {how}\n"))
-            .collect();
+        let mut read_back_lines = String::new();
+        for (n, how) in read_back.iter().filter(|(n, _)| *n > 0) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(read_back_lines, "{n} read back {how}");
+        }
         let mut sums = String::new();
         for path in self.manifests {
             for part in ["digests in ", &quoted(path.as_os_str()), "\n"] {
@@ -178,7 +179,7 @@ impl<'a> Summary<'a> {
         format!(
             "{files} file{plural}, {} in {}, {}\n\
              {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{attributes}{damaged}{others}\n\
-             {links_copied}{replaced}{records_dropped}{read_back}{sums}",
+             {links_copied}{replaced}{records_dropped}{read_back_lines}{sums}",
             size(self.bytes),
             time(self.elapsed),
             rate(self.bytes_per_second),
