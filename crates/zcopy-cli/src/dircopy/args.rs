@@ -155,6 +155,11 @@ pub struct Args {
     #[arg(long)]
     pub(crate) skip_errors: bool,
 
+    /// Move what DST has and SRC lacks into DST/deleted.YYYY-MM-DD.HH.MM.SS, before files are
+    /// copied; nothing is removed
+    #[arg(long)]
+    pub(crate) delete: bool,
+
     /// Print what would be copied, replaced, compared, linked and left, and write nothing
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
@@ -309,7 +314,7 @@ impl Tool for Args {
 }
 
 /// The options that `--check` does not take.
-const COPY_OPTIONS: [&str; 23] = [
+const COPY_OPTIONS: [&str; 24] = [
     "input",
     "output",
     "overwrite_policy",
@@ -318,6 +323,7 @@ const COPY_OPTIONS: [&str; 23] = [
     "verify",
     "verify_existing",
     "skip_errors",
+    "delete",
     "dry_run",
     "no_space_check",
     "durable",

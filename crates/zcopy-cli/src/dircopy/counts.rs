@@ -24,6 +24,8 @@ pub(crate) struct Counts {
     pub(crate) replaced: Count,
     /// Records of files that were replaced by copies without a digest.
     pub(crate) records_dropped: Count,
+    /// Entries of the destination that were moved, as the source lacks them.
+    pub(crate) moved: Count,
     /// Regular files that were left as they were.
     pub(crate) skipped: Count,
     /// Symbolic links, FIFOs and devices that were made or left, and other entries that were left.

@@ -1,7 +1,7 @@
 //! Does what has to be done in the order of the tree: sets lines of the manifest, and links
 //! additional names to the copies of their files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub(crate) struct Finisher<'a> {
     /// None, if the run writes no manifest, or the manifest could not be written.
     manifest: Option<Update<'a>>,
     journal: &'a RunJournal<'a>,
+    /// Lines of paths that the walk does not return, in the order of the paths.
+    other_lines: VecDeque<(Vec<u8>, Line)>,
     /// The files of which more names come.
     firsts: HashMap<Identity, First>,
     /// Whether the file systems of the destination, by device, tell files apart.
@@ -82,10 +84,17 @@ impl<'a> Finisher<'a> {
             root,
             manifest,
             journal,
+            other_lines: VecDeque::new(),
             firsts: HashMap::new(),
             identities: HashMap::new(),
             unique_numbers: HashMap::new(),
         }
+    }
+
+    /// Adds lines of paths that the walk does not return, in the order of the paths. Call it once,
+    /// before any result is taken.
+    pub(crate) fn add_lines(&mut self, lines: Vec<(Vec<u8>, Line)>) {
+        self.other_lines = lines.into();
     }
 
     /// Takes the results of the next entries.
@@ -140,12 +149,31 @@ impl<'a> Finisher<'a> {
     }
 
     /// The manifest, unless it could not be written.
-    pub(crate) fn into_manifest(self) -> Option<Update<'a>> {
+    pub(crate) fn into_manifest(mut self) -> Option<Update<'a>> {
+        while let Some((path, line)) = self.other_lines.pop_front() {
+            self.set(line, &path);
+        }
         self.manifest
     }
 
-    /// Sets the line of a path. Returns the line for additional names of the file.
+    /// Sets the line of a path, and other lines before it. Returns the line for additional names of
+    /// the file.
     fn list(&mut self, line: Line, path: &[u8]) -> Line {
+        let is_due = |(other, _): &(Vec<u8>, Line)| **other <= *path;
+        while self.other_lines.front().is_some_and(is_due) {
+            let Some((other, line)) = self.other_lines.pop_front() else {
+                break;
+            };
+            // The source may have got the path meanwhile.
+            if other != path {
+                self.set(line, &other);
+            }
+        }
+        self.set(line, path)
+    }
+
+    /// Sets the line of a path.
+    fn set(&mut self, line: Line, path: &[u8]) -> Line {
         let Some(manifest) = &mut self.manifest else {
             return line;
         };

@@ -238,6 +238,12 @@ impl<'a> Reporter<'a> {
         });
     }
 
+    /// Writes that an entry was moved, with `--json`. Both paths are from the root of the destination.
+    pub(crate) fn report_moved(&self, path: &Path, to: &Path) {
+        let (path, to) = (path.to_string_lossy(), to.to_string_lossy());
+        self.write_event(&Event::Moved { path, to });
+    }
+
     /// Has the progress line show this file, until [`end_file`](Self::end_file), if there is a line.
     pub(crate) fn begin_file(&self, path: impl FnOnce() -> PathBuf) {
         if self.console.draws_line() {

@@ -1,6 +1,7 @@
 //! Runs `zc-dircopy`: copies a tree, or verifies trees.
 //!
 //! - `copy_tree`: copies a tree with several threads; `lock`: one run at a time.
+//! - `delete`: `--delete`.
 //! - `dry_run`: `--dry-run`.
 //! - `free_space`: finds out whether a copy has room.
 //! - `manifest`: begins and finishes the manifest; `write_back`: reports writes that fail late.
@@ -27,6 +28,7 @@ mod accepted_maps;
 mod amend;
 mod check;
 mod copy_tree;
+mod delete;
 mod dry_run;
 mod free_space;
 mod lock;

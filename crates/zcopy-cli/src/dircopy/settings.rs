@@ -47,6 +47,8 @@ pub(crate) struct Settings {
     pub(crate) verifies_existing: bool,
     /// Whether the readable bytes of a damaged file are copied.
     pub(crate) skips_errors: bool,
+    /// Whether entries of the destination that the source lacks are moved.
+    pub(crate) deletes: bool,
     /// Whether the run only tells what it would do.
     pub(crate) is_dry_run: bool,
     /// Whether a run that has too little space does not begin.
@@ -134,6 +136,7 @@ impl Settings {
             verify: args.verify,
             verifies_existing: args.verify_existing,
             skips_errors: args.skip_errors,
+            deletes: args.delete,
             is_dry_run: args.dry_run,
             checks_space: !args.no_space_check,
             durability: if args.durable {

@@ -13,6 +13,7 @@ mod check_meanwhile;
 mod check_output;
 mod damage_maps;
 mod damaged;
+mod delete;
 mod descriptors;
 mod disk;
 mod dry_run;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{anyhow, bail};
 
 use crate::common::cli::message;
+use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::journal::{AddError, EarlierFailure, Journal};
@@ -97,6 +98,20 @@ impl<'a> RunJournal<'a> {
         let entries = announced.into_iter();
         let entries = entries.map(|(path, announced)| (path, JournalEntry::Announced(announced)));
         self.write(entries, durability);
+    }
+
+    /// Announces that files with these digests are about to be moved, each from one path to another.
+    /// The announcements are on the disk when this returns. Until an entry says more, the record of
+    /// either path counts if it has a file.
+    pub(crate) fn announce_moves<'p>(
+        &self,
+        moves: impl IntoIterator<Item = (&'p [u8], &'p [u8], FileDigest)>,
+    ) {
+        let entries = moves.into_iter().flat_map(|(from, to, file)| {
+            let adds = JournalEntry::Announced(Announced::Adds(file));
+            [(to, adds), (from, JournalEntry::Removed), (from, adds)]
+        });
+        self.write(entries, Durability::Synced);
     }
 
     /// Adds entries that announce nothing.

@@ -183,7 +183,7 @@ fn parse(name: &str) -> Option<Name> {
 }
 
 /// The time of day here.
-fn local_time() -> DateTime {
+pub(crate) fn local_time() -> DateTime {
     // Finding a zone by its name, as in `TZ`, takes hundreds of calls. The system's zone has a file
     // of its own.
     let system = match std::env::var_os("TZ") {

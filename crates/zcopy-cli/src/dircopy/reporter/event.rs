@@ -39,6 +39,11 @@ pub(super) enum Event<'a> {
         result: &'a FileResult,
         attributes_not_kept: Option<String>,
     },
+    /// An entry of the destination that was moved, as the source lacks it.
+    Moved {
+        path: Cow<'a, str>,
+        to: Cow<'a, str>,
+    },
     /// The bytes of a file that could not be read from its original.
     Damaged {
         path: Cow<'a, str>,

@@ -29,6 +29,7 @@ pub(crate) enum Word {
     Compare,
     Link,
     Skip,
+    Move,
 }
 
 /// The type of an entry.
@@ -49,6 +50,7 @@ impl Word {
             Self::Compare => "compare",
             Self::Link => "link",
             Self::Skip => "skip",
+            Self::Move => "move",
         }
     }
 }
@@ -86,6 +88,9 @@ pub(crate) struct Plan {
     pub(crate) compare: u64,
     pub(crate) link: u64,
     pub(crate) skip: u64,
+    /// Entries of the destination to move, as the source lacks them.
+    #[serde(rename = "move")]
+    pub(crate) moves: u64,
     /// Directories to make.
     pub(crate) directories: u64,
     /// The bytes of the regular files to copy and of those to replace.
@@ -105,6 +110,7 @@ impl Default for Plan {
             compare: 0,
             link: 0,
             skip: 0,
+            moves: 0,
             directories: 0,
             bytes: 0,
             free_bytes: None,
@@ -117,6 +123,7 @@ impl Plan {
     /// Counts an entry.
     pub(crate) fn add(&mut self, entry: &PlannedEntry<'_>) {
         let count = match (entry.action, entry.kind) {
+            (Word::Move, _) => &mut self.moves,
             (Word::Copy, Kind::Directory) => &mut self.directories,
             (Word::Copy, _) => &mut self.copy,
             (Word::Replace, _) => &mut self.replace,
@@ -146,9 +153,13 @@ impl Plan {
             .free_bytes
             .map_or_else(String::new, |free| format!(", and {} are free", size(free)));
         format!(
-            "{copy} to copy, {replace} to replace, {compare} to compare, {link} to link, {skip} to skip, \
+            "{copy} to copy, {replace} to replace, {compare} to compare, {link} to link, {skip} to skip, {}\
              {directories} directories to make, {failed} failed\n\
              nothing was written; the files to copy and replace have {}{free}\n",
+            match self.moves {
+                0 => String::new(),
+                n => format!("{n} to move, "),
+            },
             size(self.bytes)
         )
     }

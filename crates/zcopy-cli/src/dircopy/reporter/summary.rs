@@ -56,6 +56,7 @@ pub(crate) struct Summary<'a> {
     links_copied: u64,
     replaced: u64,
     records_dropped: u64,
+    moved: u64,
     skipped: u64,
     others: u64,
     failed: u64,
@@ -100,6 +101,7 @@ impl<'a> Summary<'a> {
             links_copied: counts.links_copied.get(),
             replaced: counts.replaced.get(),
             records_dropped: counts.records_dropped.get(),
+            moved: counts.moved.get(),
             skipped: counts.skipped.get(),
             others: counts.others.get(),
             failed: counts.failed.get(),
@@ -149,6 +151,11 @@ impl<'a> Summary<'a> {
             1 => "1 file of the destination replaced\n".to_owned(),
             n => format!("{n} files of the destination replaced\n"),
         };
+        let moved = match self.moved {
+            0 => String::new(),
+            1 => "1 entry that the source lacks moved\n".to_owned(),
+            n => format!("{n} entries that the source lacks moved\n"),
+        };
         let records_dropped = match self.records_dropped {
             0 => String::new(),
             1 => "1 record dropped, as --no-hash makes no digests\n".to_owned(),
@@ -179,7 +186,7 @@ impl<'a> Summary<'a> {
         format!(
             "{files} file{plural}, {} in {}, {}\n\
              {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{attributes}{damaged}{others}\n\
-             {links_copied}{replaced}{records_dropped}{read_back_lines}{sums}",
+             {links_copied}{replaced}{moved}{records_dropped}{read_back_lines}{sums}",
             size(self.bytes),
             time(self.elapsed),
             rate(self.bytes_per_second),

@@ -12,13 +12,13 @@ use std::thread::{self, Scope};
 
 use anyhow::anyhow;
 
-use super::free_space;
 use super::lock::{self, RunLock};
 use super::manifest::{
     End, Reported, begin_manifest, finish_manifest, manifest_directory, open_archive,
     report_unreadable_manifests,
 };
 use super::write_back::write_back;
+use super::{delete, free_space};
 use crate::common::parallel::{OrderedJobs, in_order};
 use crate::dircopy::copy::granularity::Granularities;
 use crate::dircopy::copy::reflink_support::ReflinkSupport;
@@ -31,7 +31,8 @@ use crate::dircopy::folded_names::FoldedNames;
 use crate::dircopy::hash::pool::HashPool;
 use crate::dircopy::hash::reader::Reader;
 use crate::dircopy::interrupt::Interrupt;
-use crate::dircopy::manifest::write::update::{Carrying, OnChange, RecordChange};
+use crate::dircopy::manifest::read::archive::Archive;
+use crate::dircopy::manifest::write::update::{Carrying, Line, OnChange, RecordChange};
 use crate::dircopy::policy::Policy;
 use crate::dircopy::reporter::Reporter;
 use crate::dircopy::schedule::batches::Batches;
@@ -107,7 +108,13 @@ pub(crate) fn copy_tree(
     let lookup = Lookup::new(&archive, &settings.accepted, root.directory());
     let lookup = lookup.map_err(|error| report_unreadable_manifests(settings, reporter, error))?;
     let names = FoldedNames::new(&archive, &settings.exclude);
+    let moved = if settings.deletes {
+        move_gone(settings, context, &root, &archive, &journal)
+    } else {
+        Vec::new()
+    };
     let mut finisher = Finisher::new(settings, reporter, counts, &root, manifest, &journal);
+    finisher.add_lines(moved);
     let unwritten = UnwrittenFiles::new(budget.n_unwritten_files());
     let entries = Entries {
         settings,
@@ -174,6 +181,28 @@ fn ensure_space(settings: &Settings, context: Context<'_>, root: &Root) -> Resul
             let _ = rustix::fs::rmdir(settings.manifest.payload(destination));
         }
         Reported
+    })
+}
+
+/// Moves what the source lacks. Returns the lines that the manifest gets for it.
+fn move_gone(
+    settings: &Settings,
+    context: Context<'_>,
+    root: &Root,
+    archive: &Archive,
+    journal: &RunJournal<'_>,
+) -> Vec<(Vec<u8>, Line)> {
+    let Context {
+        reporter, budget, ..
+    } = context;
+    let most_open = budget.prescan_levels().map_or(1, NonZeroUsize::get);
+    let (source, destination) = (root.source(), root.destination().as_fd());
+    let gone = delete::find(settings, source, destination, archive, most_open, reporter);
+    let moved = delete::move_all(&gone, root, archive, journal, context, settings.durability);
+    moved.unwrap_or_else(|error| {
+        let error = anyhow!(error).context("cannot move what is gone from the source");
+        reporter.report_destination_error(&settings.destination, &error);
+        Vec::new()
     })
 }
 

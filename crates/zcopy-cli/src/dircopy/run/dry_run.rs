@@ -11,6 +11,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::copy_tree::{Context, scan_options};
+use super::delete::{self, Gone};
 use super::manifest::{Reported, open_archive};
 use crate::dircopy::counts::Counts;
 use crate::dircopy::folded_names::FoldedNames;
@@ -19,7 +20,7 @@ use crate::dircopy::manifest::journal::is_journal;
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::policy::{Policy, is_newer_version};
 use crate::dircopy::reporter::Reporter;
-use crate::dircopy::reporter::plan::{Plan, PlannedEntry};
+use crate::dircopy::reporter::plan::{Plan, PlannedEntry, Word};
 use crate::dircopy::reporter::summary::State;
 use crate::dircopy::settings::Settings;
 use crate::dircopy::stat::{file_type, is_directory, is_regular, size};
@@ -84,6 +85,21 @@ pub(crate) fn plan(mut settings: Settings, context: Context<'_>) -> Result<Plan,
         planner.take(shown, settings, records)
     });
     planner.flush();
+    if settings.deletes
+        && let (Some(destination), Some(archive)) = (copy, &archive)
+    {
+        let most_open = n_levels.get();
+        for gone in delete::find(
+            settings,
+            source.as_fd(),
+            destination,
+            archive,
+            most_open,
+            reporter,
+        ) {
+            planner.add_move(&gone);
+        }
+    }
     Ok(planner.finish(free_bytes(&settings.destination), counts))
 }
 
@@ -194,6 +210,17 @@ impl Planner<'_> {
             self.plan.add(&entry);
             self.reporter.tell_plan(&entry);
         }
+    }
+
+    fn add_move(&mut self, gone: &Gone) {
+        let entry = PlannedEntry {
+            path: Path::new(OsStr::from_bytes(&gone.path)),
+            action: Word::Move,
+            kind: gone.kind.into(),
+            bytes: 0,
+        };
+        self.plan.add(&entry);
+        self.reporter.tell_plan(&entry);
     }
 
     fn finish(self, free_bytes: Option<u64>, counts: &Counts) -> Plan {

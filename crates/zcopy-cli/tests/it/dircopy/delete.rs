@@ -1,0 +1,230 @@
+//! `--delete`, which moves what the source lacks into a dated folder.
+
+use super::*;
+use crate::skip::has_program;
+
+/// A source and its copy, and then a source that has lost a file and a directory.
+fn trees() -> Trees {
+    let trees = Trees::new();
+    for name in ["kept", "gone", "d/kept", "d/gone", "e/f/one", "e/two"] {
+        trees.put(name, name);
+    }
+    trees.succeeds(&[]);
+    trees
+}
+
+fn lose(trees: &Trees) {
+    for name in ["gone", "d/gone"] {
+        fs::remove_file(trees.original(name)).unwrap();
+    }
+    fs::remove_dir_all(trees.original("e")).unwrap();
+}
+
+/// The names of the folders with what was moved.
+fn folders(trees: &Trees) -> Vec<String> {
+    let names = fs::read_dir(trees.copy()).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut folders: Vec<_> = names.filter(|name| name.starts_with("deleted.")).collect();
+    folders.sort();
+    folders
+}
+
+#[track_caller]
+fn folder(trees: &Trees) -> String {
+    let folders = folders(trees);
+    let [folder] = &folders[..] else {
+        panic!("{folders:?}");
+    };
+    folder.clone()
+}
+
+const LOST: [&str; 4] = ["gone", "d/gone", "e/f/one", "e/two"];
+
+#[track_caller]
+fn have_moved(trees: &Trees) {
+    let folder = folder(trees);
+    for name in LOST {
+        assert!(!trees.copied(name).exists(), "{name}");
+        trees.holds(format!("{folder}/{name}"), name);
+    }
+    trees.holds("kept", "kept").holds("d/kept", "d/kept");
+}
+
+#[test]
+fn what_the_source_lacks_is_moved_with_its_records() {
+    let trees = trees();
+    lose(&trees);
+    let run = trees.run_aloud(&["--delete"]);
+    assert_eq!((run.status, &*run.stderr), (0, ""), "{run:?}");
+    assert!(
+        run.stdout
+            .contains("\n3 entries that the source lacks moved\n"),
+        "{run:?}"
+    );
+    have_moved(&trees);
+    let folder = folder(&trees);
+    let moved = LOST.map(|name| format!("{folder}/{name}"));
+    let mut lines: Vec<_> = moved
+        .iter()
+        .map(String::as_str)
+        .chain(["kept", "d/kept"])
+        .collect();
+    lines.sort_unstable();
+    trees.sums().lists(&lines).holds_in(&trees.copy());
+    trees
+        .check(&["--strict", "--silent"])
+        .without_total("6 matching, 0 differing, 0 missing, 0 unreadable, 0 unlisted");
+    // Another run finds nothing to move, and leaves the folder.
+    trees.succeeds(&["--delete"]);
+    have_moved(&trees);
+}
+
+#[test]
+fn without_the_option_everything_stays() {
+    let trees = trees();
+    lose(&trees);
+    trees.succeeds(&[]);
+    assert_eq!(folders(&trees), [""; 0]);
+    trees.holds("gone", "gone");
+}
+
+#[test]
+fn each_run_has_a_folder_of_its_own() {
+    let trees = trees();
+    fs::remove_file(trees.original("gone")).unwrap();
+    trees.succeeds(&["--delete"]);
+    fs::remove_file(trees.original("d/gone")).unwrap();
+    trees.succeeds(&["--delete"]);
+    let folders = folders(&trees);
+    assert_eq!(folders.len(), 2, "{folders:?}");
+    trees.holds(format!("{}/gone", folders[0]), "gone");
+    trees.holds(format!("{}/d/gone", folders[1]), "d/gone");
+}
+
+#[test]
+fn excluded_entries_and_maps_of_files_that_are_there_stay() {
+    let trees = trees();
+    lose(&trees);
+    trees.put_copy("kept.damaged", "a name like that of a map");
+    trees.put_copy("other.damaged", "not one");
+    trees.succeeds(&["--delete", "--exclude=e/", "--exclude=gone"]);
+    let folder = folder(&trees);
+    for name in LOST {
+        trees.holds(name, name);
+    }
+    assert!(trees.copied("kept.damaged").exists());
+    assert!(trees.copied(format!("{folder}/other.damaged")).exists());
+}
+
+#[test]
+fn no_link_is_followed() {
+    let trees = trees();
+    let outside = trees.path().join("outside");
+    put(&outside.join("file"), "x");
+    std::os::unix::fs::symlink(&outside, trees.copied("link")).unwrap();
+    fs::remove_dir_all(trees.copied("d")).unwrap();
+    std::os::unix::fs::symlink(&outside, trees.copied("d")).unwrap();
+    let run = trees.run(&["--delete"]);
+    run.failed_naming(&[&["d: cannot use destination directory"]]);
+    assert_eq!(fs::read(outside.join("file")).unwrap(), b"x");
+    let moved = trees.copied(format!("{}/link", folder(&trees)));
+    assert_eq!(fs::read_link(moved).unwrap(), outside);
+}
+
+#[test]
+fn nothing_is_moved_for_a_source_without_entries() {
+    let trees = trees();
+    fs::remove_dir_all(trees.source()).unwrap();
+    fs::create_dir(trees.source()).unwrap();
+    trees
+        .run(&["--delete"])
+        .failed_naming(&[&["src: it has no entries, and nothing is moved: is it mounted?"]]);
+    assert_eq!(folders(&trees), [""; 0]);
+    trees.holds("gone", "gone").holds("e/two", "e/two");
+}
+
+#[test]
+fn nothing_is_moved_out_of_the_copy_of_a_directory_that_cannot_be_read() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = trees();
+    lose(&trees);
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o", "/dev/null", "-P"]);
+    strace.arg(trees.original("d"));
+    strace.arg("--inject=getdents64:error=EIO");
+    strace.args([env!("CARGO_BIN_EXE_zc-dircopy"), "-q", "--delete"]);
+    let run = run(strace.arg(trees.source()).arg(trees.copy()));
+    run.failed_naming(&[
+        &[
+            "d: nothing is moved out of its copy: cannot read directory",
+            "Input/output error",
+        ],
+        &["d: cannot read directory"],
+    ]);
+    trees.holds("d/gone", "d/gone");
+    let folder = folder(&trees);
+    trees.holds(format!("{folder}/gone"), "gone");
+}
+
+#[test]
+fn a_dry_run_tells_and_moves_nothing() {
+    let trees = trees();
+    lose(&trees);
+    let run = trees.run_aloud(&["--dry-run", "--delete"]);
+    assert_eq!((run.status, &*run.stderr), (0, ""), "{run:?}");
+    let moves: Vec<_> = run
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("move "))
+        .collect();
+    assert_eq!(moves, ["move d/gone", "move e/", "move gone"]);
+    assert!(run.stdout.contains(", 3 to move, "), "{run:?}");
+    assert_eq!(folders(&trees), [""; 0]);
+    trees.holds("gone", "gone");
+}
+
+#[test]
+fn names_with_newlines_and_trees_without_records_are_moved_too() {
+    let trees = Trees::new();
+    trees.put("kept", "x").put_copy("two\nlines/a\\b", "y");
+    trees.succeeds(&["--delete", "--no-hash"]);
+    trees.holds(format!("{}/two\nlines/a\\b", folder(&trees)), "y");
+    assert_eq!(Sums::all_in(&trees.copy()).len(), 0);
+}
+
+/// Killed at any rename, a run leaves each file at one of its two paths, with true records.
+#[test]
+fn a_run_that_is_killed_loses_no_file_and_no_record() {
+    if !has_program("strace") {
+        return;
+    }
+    for when in 1..=4 {
+        let trees = trees();
+        lose(&trees);
+        trees.put("new", "x");
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "-o", "/dev/null"]);
+        strace.arg(format!(
+            "--inject=rename,renameat,renameat2:signal=KILL:when={when}"
+        ));
+        strace.args([env!("CARGO_BIN_EXE_zc-dircopy"), "-q", "--delete"]);
+        let killed = run(strace.arg(trees.source()).arg(trees.copy()));
+        assert!([0, 137].contains(&killed.status), "{killed:?}");
+        let check = trees.check(&["--quiet"]);
+        assert_eq!(check.status, 0, "{when}: {check:?}");
+        trees.succeeds(&["--delete"]);
+        let folders = folders(&trees);
+        for name in LOST {
+            assert!(!trees.copied(name).exists(), "{name}");
+            let places = folders.iter().filter(|folder| {
+                let moved = trees.copied(format!("{folder}/{name}"));
+                fs::read(moved).is_ok_and(|bytes| bytes == name.as_bytes())
+            });
+            assert_eq!(places.count(), 1, "{when}: {name}");
+        }
+        let check = trees.check(&["--quiet"]);
+        assert_eq!(check.status, 0, "{when}: {check:?}");
+    }
+}
