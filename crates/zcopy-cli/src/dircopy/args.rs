@@ -42,7 +42,9 @@ mod values;
                   FORMAT is one of:\n  \
                   sha256sum  DST/shasum.YYYY-MM-DD.HH.MM.SS.txt, or b3sum.… for BLAKE3, as sha256sum\n             \
                              and b3sum write them\n  \
-                  bagit      a bag (RFC 8493): files in DST/data, and DST/manifest-sha256.txt\n\n\
+                  ascmhl     an ASC MHL history: DST/ascmhl; HASH is xxh128, xxh64, xxh3, md5, sha1 or c4\n  \
+                  bagit      a bag (RFC 8493): files in DST/data, and DST/manifest-sha256.txt; HASH is\n             \
+                             sha256, sha512, sha1 or md5\n\n\
                   A GLOB without / matches names, one with / matches paths from SRC; one that ends in / matches \
                   only directories.\n\
                   The first GLOB that matches decides, in the order of the command line; directories that are \
@@ -97,16 +99,18 @@ pub struct Args {
     )]
     pub(crate) manifest: Option<ManifestKind>,
 
-    /// Make digests with HASH, sha256 or blake3 [default: as the newest manifest in DST, or
-    /// sha256]; with --check, verify lines without a tag with HASH, which may also be md5, sha1,
-    /// sha512 or xxh128 [default: by the list's name and the number of digits]
+    /// Make digests with HASH: one that FORMAT has, or several, divided by commas [default: as the
+    /// newest manifest in DST, or the first of FORMAT]; with --check, verify lines without a tag
+    /// with HASH, which is md5, sha1, sha256, sha512, blake3 or xxh128 [default: by the list's name
+    /// and the number of digits]
     #[arg(
         long,
         value_name = "HASH",
         hide_possible_values = true,
+        value_delimiter = ',',
         value_parser = keyword::parser::<ChecksumAlgorithm>()
     )]
-    pub(crate) hash: Option<ChecksumAlgorithm>,
+    pub(crate) hash: Vec<ChecksumAlgorithm>,
 
     /// Make no digests. A manifest is still written if the run drops or changes earlier records, or
     /// copies manifests of SRC

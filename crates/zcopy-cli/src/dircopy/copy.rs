@@ -66,7 +66,7 @@ pub(crate) enum EntryResult {
     Additional {
         entry: DeferredEntry,
         file: Identity,
-        prior: PriorRecord,
+        prior: Box<PriorRecord>,
     },
 }
 

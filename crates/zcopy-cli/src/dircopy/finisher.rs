@@ -135,7 +135,7 @@ impl<'a> Finisher<'a> {
                     match entry.resume() {
                         Ok(entry) => {
                             opened = Some(Arc::clone(entry.opened()));
-                            self.add_name(entry, file, prior, copier);
+                            self.add_name(entry, file, *prior, copier);
                         }
                         Err(error) => {
                             self.reporter.report_walk_error(&error);
@@ -180,7 +180,7 @@ impl<'a> Finisher<'a> {
         match manifest.set(path, line) {
             Ok(recorded) => match line {
                 // An additional name may have a record of its own.
-                Line::Keep => recorded.map_or(Line::Keep, Line::Set),
+                Line::Keep | Line::Differs(_) => recorded.map_or(Line::Keep, Line::Set),
                 line => line,
             },
             Err(error) => {

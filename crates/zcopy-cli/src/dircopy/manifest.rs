@@ -4,7 +4,7 @@
 //! - [`name`]: parses and makes the names of manifests.
 //! - [`checksum`]: computes and compares checksums of every kind that can be verified.
 //! - [`check`]: verifies trees against their manifests.
-//! - `kind`: the kinds of manifests; `bag`: the tag files of a bag.
+//! - `kind`: the kinds of manifests; `bag`: the tag files of a bag; `mhl`: the histories of ASC MHL.
 //! - `header`: the comments of a manifest: its header and its last line.
 //! - `record`: what a line says about a path.
 //! - `read`: finds, verifies and merges the manifests of a tree.
@@ -24,6 +24,7 @@ pub(crate) mod hash_file;
 pub(crate) mod header;
 pub(crate) mod inventory;
 pub(crate) mod journal;
+pub(crate) mod mhl;
 pub(crate) mod open_beneath;
 pub(crate) mod read;
 pub(crate) mod record;

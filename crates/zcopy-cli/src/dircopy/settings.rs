@@ -11,20 +11,23 @@ use zcopy::RateLimiter;
 use super::args::Args;
 use super::hash::pool::Queue;
 use super::policy::Policy;
-use super::walk::Exclude;
+use super::walk::{Exclude, Rule};
 use super::write::atomic_file::Durability;
 use super::write::metadata::{Permissions, Preserve};
 use crate::common::cli::quote::argument;
 use crate::common::digest::{Algorithm, Backend};
 use crate::dircopy::copy::verify::Verify;
-use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::manifest::kind::ManifestKind;
+use crate::dircopy::manifest::mhl;
 
 /// The default of `--queue-size`.
 const QUEUE_SIZE: usize = 10;
 
 /// The default of `--block-size`: 128 KiB.
 const BLOCK_SIZE: usize = 128 << 10;
+
+/// The error of options that would change records of a history.
+pub(crate) const FIRST_DIGESTS: &str = "--accept and --forget-missing change records, and an ASC MHL history keeps the first digest of each file";
 
 /// The settings of a copy.
 #[derive(Debug)]
@@ -101,35 +104,29 @@ impl Settings {
         let (source, destination) = source_and_destination(args)?;
         let manifest = args.manifest.unwrap_or_default();
         let accepted = manifest.payload_paths(super::args::accepted(args, &destination)?)?;
-        let filters = super::args::filters(args, matches)?;
+        let mut filters = super::args::filters(args, matches)?;
+        if manifest == ManifestKind::Mhl {
+            // The history of the source is no part of its files: the run continues it.
+            filters.insert(0, Rule::exclude(format!("/{}/", mhl::DIRECTORY).into()));
+        }
         let exclude = Exclude::from_rules(&filters).map_err(|error| error.to_string())?;
-        if args.no_hash && manifest.lists_all() {
+        let changes_records = !args.accept.is_empty() || args.forget_missing;
+        if manifest.keeps_first_digest() && changes_records {
+            return Err(FIRST_DIGESTS.to_owned());
+        }
+        if args.no_hash && manifest != ManifestKind::Sums {
             let word = manifest.word();
             return Err(format!(
                 "--manifest={word} lists digests, and --no-hash makes none"
             ));
         }
-        let algorithm = match args.hash {
-            None | Some(ChecksumAlgorithm::Sha256) => Algorithm::Sha256,
-            Some(ChecksumAlgorithm::Blake3) if manifest == ManifestKind::Sums => Algorithm::Blake3,
-            Some(other) => {
-                let other = other.name();
-                return Err(match manifest {
-                    ManifestKind::Sums => format!(
-                        "--hash={other} goes with --check; a copy has digests of sha256 or blake3"
-                    ),
-                    ManifestKind::Bag => {
-                        format!("--hash={other} does not go with --manifest=bagit")
-                    }
-                });
-            }
-        };
+        let algorithm = manifest.algorithm(&args.hash)?;
         Ok(Self {
             source,
             destination,
             policy: args.overwrite_policy,
             algorithm,
-            has_chosen_algorithm: args.hash.is_some(),
+            has_chosen_algorithm: !args.hash.is_empty(),
             manifest,
             writes_manifest: !args.no_hash,
             hashes_skipped: !args.no_hash && !args.no_hash_skipped,

@@ -23,6 +23,7 @@ mod folded;
 mod fuse;
 mod granularity;
 mod hard_links_copied;
+mod histories;
 mod holes;
 mod hostile;
 mod interrupted;

@@ -42,7 +42,7 @@ pub fn digest_each(
             });
             run(compressor, jobs, |out, state| *out = digest(&state));
         }
-        (Algorithm::Sha256, Kind::Sequential) | (Algorithm::Blake3, _) => {
+        (Algorithm::Sha256, Kind::Sequential) | (Algorithm::Blake3 | Algorithm::Several(_), _) => {
             for (input, digest) in pairs {
                 let mut stream = Stream::new(algorithm);
                 stream.update(input);

@@ -58,7 +58,7 @@ impl MultiStream {
     pub fn by(algorithm: Algorithm, backend: Backend) -> Self {
         let kind = match algorithm {
             Algorithm::Sha256 => backend.kind(),
-            Algorithm::Blake3 => Kind::Sequential,
+            Algorithm::Blake3 | Algorithm::Several(_) => Kind::Sequential,
         };
         Self {
             algorithm,

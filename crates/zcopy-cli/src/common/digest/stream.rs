@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Algorithm, Digest};
+use super::{Algorithm, Digest, checksum};
 
 /// Computes the digest of one stream.
 #[derive(Clone)]
@@ -12,6 +12,7 @@ pub struct Stream(Hasher);
 enum Hasher {
     Sha256(Box<ring::digest::Context>),
     Blake3(Box<blake3::Hasher>),
+    Several(Vec<checksum::Hasher>),
 }
 
 impl Stream {
@@ -24,6 +25,9 @@ impl Stream {
                 Hasher::Sha256(Box::new(context))
             }
             Algorithm::Blake3 => Hasher::Blake3(Box::default()),
+            Algorithm::Several(set) => {
+                Hasher::Several(set.iter().map(checksum::Hasher::new).collect())
+            }
         })
     }
 
@@ -33,6 +37,11 @@ impl Stream {
             Hasher::Sha256(context) => context.update(bytes),
             Hasher::Blake3(hasher) => {
                 hasher.update(bytes);
+            }
+            Hasher::Several(hashers) => {
+                for hasher in hashers {
+                    hasher.update(bytes);
+                }
             }
         }
     }
@@ -44,6 +53,14 @@ impl Stream {
         match self.0 {
             Hasher::Sha256(context) => bytes.copy_from_slice(context.finish().as_ref()),
             Hasher::Blake3(hasher) => bytes = *hasher.finalize().as_bytes(),
+            Hasher::Several(hashers) => {
+                let checksums = hashers.into_iter().map(checksum::Hasher::finish);
+                let bytes: Vec<_> = checksums
+                    .flat_map(|checksum| checksum.as_bytes().to_vec())
+                    .collect();
+                // No set has longer digests.
+                return Digest::from_slice(&bytes).unwrap_or_else(|| Digest::from_bytes([0; 32]));
+            }
         }
         Digest::from_bytes(bytes)
     }
@@ -54,6 +71,7 @@ impl fmt::Debug for Stream {
         f.write_str(match self.0 {
             Hasher::Sha256(_) => "Stream(Sha256)",
             Hasher::Blake3(_) => "Stream(Blake3)",
+            Hasher::Several(_) => "Stream(Several)",
         })
     }
 }

@@ -60,6 +60,10 @@ impl Keyword for ChecksumAlgorithm {
         ("sha1", Self::Sha1),
         ("sha512", Self::Sha512),
         ("xxh128", Self::Xxh128),
+        ("xxh64", Self::Xxh64),
+        ("xxh3", Self::Xxh3),
+        // The ASC's name of SHA-512 in base 58.
+        ("c4", Self::Sha512),
     ];
 }
 
@@ -74,6 +78,7 @@ impl Keyword for Verify {
 impl Keyword for ManifestKind {
     const WORDS: &'static [(&'static str, Self)] = &[
         (Self::Sums.word(), Self::Sums),
+        (Self::Mhl.word(), Self::Mhl),
         (Self::Bag.word(), Self::Bag),
     ];
 }

@@ -19,7 +19,7 @@ use crate::dircopy::write::atomic_file::{Durability, Replace};
 /// The journal entry for a new line of the manifest.
 pub(crate) fn journal_entry(line: Line) -> Option<JournalEntry> {
     match line {
-        Line::Keep => None,
+        Line::Keep | Line::Differs(_) => None,
         Line::Set(file) => Some(JournalEntry::Has(file)),
         Line::Remove => Some(JournalEntry::Removed),
     }

@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::file::{PendingCopy, Started, Target, Version};
 use super::{Copier, CopyResult, MANIFEST_IN_THE_WAY, Proof};
-use crate::common::digest::Digest;
+use crate::common::digest::{AlgorithmSet, Digest};
 use crate::dircopy::damage_map::{DamageMap, EmptyFile, mapped_name};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::hash::reader::FoundDigest;
@@ -27,7 +27,10 @@ use crate::dircopy::write::metadata::Named;
 /// The error of a copy that has another digest than was recorded.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("its copy differs from the digest that it was recorded with")]
-struct DiffersFromRecord;
+pub(super) struct DiffersFromRecord {
+    /// The digest that the copy has.
+    pub(super) found: FileDigest,
+}
 
 /// The error of an original that differs from its copy, which is as it was recorded.
 const DIFFERS_FROM_COPY: &str = "it differs from its copy, which is as it was recorded; --overwrite-policy=always replaces the copy";
@@ -159,10 +162,13 @@ impl<'a> Copier<'a> {
         existing: Option<&Stat>,
         prior: PriorRecord,
     ) -> bool {
-        self.settings.policy == Policy::Always
-            || prior.is_accepted
-            || prior.modified == Modified::AfterRecords
-            || existing.is_some_and(|existing| is_newer_version(entry.stat(), existing))
+        let is_newer = || {
+            self.settings.policy == Policy::Always
+                || prior.is_accepted
+                || prior.modified == Modified::AfterRecords
+                || existing.is_some_and(|existing| is_newer_version(entry.stat(), existing))
+        };
+        !self.settings.manifest.keeps_first_digest() && is_newer()
     }
 
     /// Leaves a copy. With `--overwrite-policy update` a copy that differs from its record is
@@ -203,7 +209,9 @@ impl<'a> Copier<'a> {
             let line = self.compare_with_record(found, prior)?;
             return Ok(Started::finished(self.left(line, existing, prior)));
         }
-        let may_be_newer = decision == Decision::CompareInDoubt && found.is_as_recorded;
+        let may_be_newer = decision == Decision::CompareInDoubt
+            && found.is_as_recorded
+            && !self.settings.manifest.keeps_first_digest();
         if !original.is_as_recorded && !may_be_newer {
             bail!(if found.is_as_recorded {
                 DIFFERS_FROM_COPY
@@ -239,9 +247,11 @@ impl<'a> Copier<'a> {
             return Ok(());
         }
         let algorithm = self.settings.algorithm;
-        let has_other_algorithm = expected.iter().any(|file| file.algorithm != algorithm);
+        let own = AlgorithmSet::from(algorithm);
+        let is_other = |file: &FileDigest| !own.intersects(file.algorithm.into());
+        let has_other_algorithm = expected.iter().any(is_other);
         let is_as_recorded = match digest.map(|digest| FileDigest { algorithm, digest }) {
-            Some(file) if expected.contains(&file) => true,
+            Some(file) if expected.iter().any(|one| file.agrees_with(*one)) => true,
             Some(_) if !has_other_algorithm => false,
             // The run makes no digests, or digests of another algorithm.
             _ => {
@@ -249,6 +259,9 @@ impl<'a> Copier<'a> {
                 found.context("cannot read its copy")?
             }
         };
+        if !is_as_recorded && self.settings.manifest.keeps_first_digest() {
+            bail!("it differs from the first digest that the history has of it");
+        }
         match (is_as_recorded, target.replace) {
             (true, _) => Ok(()),
             (false, Replace::No) => bail!(
@@ -287,12 +300,15 @@ impl<'a> Copier<'a> {
             && self.decide(Policy::Update, entry, existing) == Decision::Compare;
         let bytes = &self.counts.bytes;
         let Settings {
+            algorithm,
             manifest,
             hashes_skipped,
             verifies_existing,
             ..
         } = self.settings;
-        let lacks_record = manifest.lists_all() && prior.expected().is_empty();
+        let own = AlgorithmSet::from(*algorithm);
+        let is_complete = |file: &FileDigest| AlgorithmSet::from(file.algorithm).includes(own);
+        let lacks_record = manifest.lists_all() && !prior.expected().iter().any(is_complete);
         let is_read = *hashes_skipped || *verifies_existing || prior.is_accepted || lacks_record;
         if !is_read && !prior.is_doubtful() {
             bytes.add(size(entry.stat()));
@@ -341,7 +357,10 @@ impl<'a> Copier<'a> {
         prior: PriorRecord,
     ) -> anyhow::Result<Line> {
         if !found.is_as_recorded && !prior.is_accepted {
-            bail!(DiffersFromRecord);
+            let algorithm = self.settings.algorithm;
+            let digest = found.digest;
+            let found = FileDigest { algorithm, digest };
+            bail!(DiffersFromRecord { found });
         }
         Ok(self.listed(found.digest))
     }
@@ -358,7 +377,8 @@ impl<'a> Copier<'a> {
         prior: PriorRecord,
     ) -> anyhow::Result<()> {
         let expected = prior.expected();
-        if prior.is_accepted || expected.is_empty() || expected.contains(&found) {
+        let is_expected = expected.iter().any(|file| found.agrees_with(*file));
+        if prior.is_accepted || expected.is_empty() || is_expected {
             return Ok(());
         }
         // The record may be of another algorithm.
@@ -409,7 +429,7 @@ impl<'a> Copier<'a> {
             needs_journal: line != Line::Keep && !is_recorded,
             file: Some(identity(existing)),
             proof: match line {
-                Line::Keep | Line::Remove => Proof::None,
+                Line::Keep | Line::Differs(_) | Line::Remove => Proof::None,
                 Line::Set(_) => Proof::Read,
             },
             is_copy: true,

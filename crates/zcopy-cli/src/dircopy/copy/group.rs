@@ -11,11 +11,11 @@ use anyhow::Context as _;
 use rustix::fs::FileType;
 
 use super::announce::journal_entry;
+use super::existing::DiffersFromRecord;
 use super::file::{ReadCopy, Started};
 use super::sync_together::GroupSync;
 use super::{Copier, CopyResult, EntryResult};
 use crate::dircopy::hash::reader::{is_interrupted, no_digest};
-use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::manifest::write::update::Line;
 use crate::dircopy::reporter::file_result::FileResult;
 use crate::dircopy::schedule::Role;
@@ -201,7 +201,7 @@ impl<'a> Copier<'a> {
             return Task::Handed(EntryResult::Additional {
                 entry: entry.wait(self.deferred_dirs),
                 file,
-                prior: *prior,
+                prior: Box::new(*prior),
             });
         }
         self.reporter.begin_file(|| entry.path());
@@ -243,8 +243,8 @@ impl<'a> Copier<'a> {
     pub(crate) fn report_file(&self, entry: &Entry, path: &Path, result: CopyResult) {
         self.reporter.report_file(path, || {
             let file = match result.line {
-                Line::Set(file) => Some(file),
-                Line::Keep | Line::Remove => None,
+                Line::Set(file) => file.checksums().next(),
+                Line::Keep | Line::Differs(_) | Line::Remove => None,
             };
             FileResult {
                 kind: entry.kind().into(),
@@ -255,8 +255,8 @@ impl<'a> Copier<'a> {
                 } else {
                     0
                 },
-                algorithm: file.map(|file| ChecksumAlgorithm::from(file.algorithm).name()),
-                digest: file.map(|file| file.digest.to_string()),
+                algorithm: file.as_ref().map(|(algorithm, _)| algorithm.name()),
+                digest: file.map(|(_, checksum)| checksum.to_string()),
             }
         });
     }
@@ -269,10 +269,14 @@ impl<'a> Copier<'a> {
         };
         let path = entry.path();
         self.reporter.end_file(&path);
+        let mut kept = Line::Keep;
         let copy = match step {
             Ok(copy) => Some(copy),
             Err(error) if is_interrupted(&error) => None,
             Err(error) => {
+                if let Some(DiffersFromRecord { found }) = error.downcast_ref() {
+                    kept = Line::Differs(*found);
+                }
                 self.reporter.report_error(&path, &error);
                 self.report_file(&entry, &path, CopyResult::default());
                 None
@@ -298,7 +302,7 @@ impl<'a> Copier<'a> {
             },
             Role::Only | Role::Additional { .. } => EntryResult::Settled {
                 path,
-                line: copy.unwrap_or_default().line,
+                line: copy.map_or(kept, |copy| copy.line),
             },
         }
     }

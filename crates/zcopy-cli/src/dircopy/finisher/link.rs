@@ -260,8 +260,8 @@ impl Finisher<'_> {
         let announced = match (line, replace) {
             (Line::Set(file), Replace::No) => Some(Announced::Adds(file)),
             (Line::Set(file), Replace::Yes) => Some(Announced::Replaces(file)),
-            (Line::Keep | Line::Remove, Replace::Yes) => Some(Announced::Clears),
-            (Line::Keep | Line::Remove, Replace::No) => None,
+            (Line::Keep | Line::Differs(_) | Line::Remove, Replace::Yes) => Some(Announced::Clears),
+            (Line::Keep | Line::Differs(_) | Line::Remove, Replace::No) => None,
         };
         let own_path = entry.path();
         let path = own_path.as_os_str().as_bytes();

@@ -35,7 +35,7 @@ const PIECE: usize = 128 << 10;
 pub(crate) fn lanes(algorithm: Algorithm, backend: Backend) -> usize {
     match algorithm {
         Algorithm::Sha256 => backend.lanes(),
-        Algorithm::Blake3 => 1,
+        Algorithm::Blake3 | Algorithm::Several(_) => 1,
     }
 }
 

@@ -13,7 +13,7 @@ use zcopy::{Ended, RateLimiter, Report, Side, Sparse, Transfer};
 use super::FileDigest;
 use super::pool::{Client, Contents, StreamHasher};
 use crate::common::cli::message;
-use crate::common::digest::{Algorithm, Digest, Stream};
+use crate::common::digest::{Algorithm, AlgorithmSet, Digest, Stream};
 use crate::dircopy::counts::Count;
 use crate::dircopy::interrupt::{Interrupt, Interrupted};
 use crate::dircopy::mtime::Time;
@@ -216,9 +216,10 @@ impl Reader<'_> {
         counter: Option<&Count>,
         expected: &[FileDigest],
     ) -> anyhow::Result<FoundDigest> {
+        let own = AlgorithmSet::from(self.algorithm);
         let others = expected
             .iter()
-            .filter(|file| file.algorithm != self.algorithm);
+            .filter(|file| !own.intersects(file.algorithm.into()));
         let mut others: Vec<_> = others
             .map(|file| (Stream::new(file.algorithm), file.digest))
             .collect();
@@ -241,8 +242,9 @@ impl Reader<'_> {
         let contents = contents.ok_or_else(|| self.no_contents())?;
         let digest = self.client.digest_of(&contents);
         let algorithm = self.algorithm;
+        let found = FileDigest { algorithm, digest };
         let is_as_recorded = expected.is_empty()
-            || expected.contains(&FileDigest { algorithm, digest })
+            || expected.iter().any(|file| found.agrees_with(*file))
             || others
                 .into_iter()
                 .any(|(stream, other)| stream.finish() == other);

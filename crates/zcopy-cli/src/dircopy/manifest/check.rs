@@ -119,7 +119,7 @@ impl Shared<'_> {
     /// Whether files with digests of this algorithm are verified.
     fn wants(self, file: FileDigest) -> bool {
         let only = self.options.hash;
-        only.is_none_or(|only| only == file.algorithm.into())
+        only.is_none_or(|only| file.checksum(only).is_some())
     }
 }
 

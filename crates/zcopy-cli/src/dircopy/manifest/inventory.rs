@@ -18,6 +18,14 @@ use crate::dircopy::manifest::read::spool::{Piece, PieceReader, Sorter, Spool};
 use crate::dircopy::stat::size;
 use crate::dircopy::walk::scan::{Failure, Found, Next, ScanOptions, scan};
 
+/// What an inventory has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kinds {
+    Files,
+    /// The paths of directories end in a slash.
+    FilesAndDirectories,
+}
+
 /// The regular files of a tree. Their paths are sorted on disk.
 #[derive(Debug)]
 pub(crate) struct Inventory {
@@ -28,12 +36,18 @@ pub(crate) struct Inventory {
 }
 
 impl Inventory {
-    /// Walks a tree, and holds up to `most_open` levels open.
+    /// Walks a tree, and holds up to `most_open` levels open. `is_listed` gets each path, and
+    /// whether it is that of a directory; others are left out, with everything below them.
     ///
     /// # Errors
     ///
     /// A directory cannot be read; a temporary file cannot be written.
-    pub(crate) fn of(root: BorrowedFd<'_>, most_open: usize) -> io::Result<Self> {
+    pub(crate) fn of(
+        root: BorrowedFd<'_>,
+        most_open: usize,
+        kinds: Kinds,
+        is_listed: impl Fn(&[u8], bool) -> bool,
+    ) -> io::Result<Self> {
         let options = ScanOptions {
             follows_symlinks: false,
             one_file_system: false,
@@ -42,18 +56,29 @@ impl Inventory {
         let mut sorter = Sorter::new(Spool::new()?);
         let (mut n_files, mut n_bytes) = (0, 0);
         let mut add = |found: &Found<'_>| {
+            let is_directory = found.kind == FileType::Directory;
+            let mut path = found.path();
+            if !is_listed(&path, is_directory) {
+                return Ok(Next::Pass);
+            }
+            if is_directory && kinds == Kinds::FilesAndDirectories {
+                path.push(b'/');
+                sorter.add(path, JournalEntry::Has(FileDigest::NONE))?;
+                return Ok(Next::Enter);
+            }
             if found.kind != FileType::RegularFile {
-                return Ok(());
+                return Ok(Next::Enter);
             }
             let flags = AtFlags::SYMLINK_NOFOLLOW;
             let stat = rustix::fs::statat(found.directory, found.name, flags)?;
             n_files += 1;
             n_bytes += size(&stat);
-            sorter.add(found.path(), JournalEntry::Has(FileDigest::NONE))
+            sorter.add(path, JournalEntry::Has(FileDigest::NONE))?;
+            io::Result::Ok(Next::Enter)
         };
-        let mut outcome = Ok(());
+        let mut outcome: io::Result<()> = Ok(());
         scan(root, options, |found| {
-            outcome = match found {
+            let added = match found {
                 Ok(found) => add(&found),
                 Err(Failure { path, error }) => {
                     let message = message::worded(&error);
@@ -61,10 +86,10 @@ impl Inventory {
                     Err(io::Error::new(error.kind(), format!("{path}: {message}")))
                 }
             };
-            match outcome {
-                Ok(()) => Next::Enter,
-                Err(_) => Next::Stop,
-            }
+            added.unwrap_or_else(|error| {
+                outcome = Err(error);
+                Next::Stop
+            })
         });
         outcome?;
         let (spool, pieces) = sorter.finish()?;

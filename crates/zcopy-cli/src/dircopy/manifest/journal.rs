@@ -29,7 +29,8 @@ use super::header::Header;
 use super::line;
 use super::open_beneath;
 use super::record::Announced;
-use crate::common::digest::{Algorithm, Digest, Stream};
+use crate::common::digest::checksum::ChecksumAlgorithm;
+use crate::common::digest::{Algorithm, AlgorithmSet, Digest, Stream};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::write::atomic_file::{Durability, temp_name};
 use entry::JournalEntry;
@@ -303,10 +304,10 @@ fn supported(synced: rustix::io::Result<()>) -> rustix::io::Result<()> {
 fn write_entry(path: &[u8], entry: JournalEntry) -> Vec<u8> {
     let FileDigest { algorithm, digest } = entry.file();
     let mut line = vec![b' ', entry.sign(), b' '];
-    line.extend_from_slice(match algorithm {
-        Algorithm::Sha256 => b"sha256 ",
-        Algorithm::Blake3 => b"blake3 ",
-    });
+    let names = AlgorithmSet::from(algorithm).iter();
+    let names: Vec<_> = names.map(ChecksumAlgorithm::name).collect();
+    line.extend_from_slice(names.join("+").as_bytes());
+    line.push(b' ');
     line::write(&digest, path, &mut line);
     line
 }
@@ -324,17 +325,18 @@ fn parse_entry(line: &[u8]) -> Option<(Vec<u8>, JournalEntry)> {
         [b' ', sign, b' ', rest @ ..] => (*sign, rest),
         _ => return None,
     };
-    let (algorithm, rest) = match rest.strip_prefix(b"sha256 ") {
-        Some(rest) => (Algorithm::Sha256, rest),
-        None => (Algorithm::Blake3, rest.strip_prefix(b"blake3 ")?),
-    };
-    let parsed = line::parse(rest).ok()?;
-    let digest = parsed.digest;
-    let file = FileDigest { algorithm, digest };
-    let entry = JournalEntry::from_parts(sign, file)?;
-    let path = match &parsed.path[..] {
+    let space = memchr::memchr(b' ', rest)?;
+    let mut set = AlgorithmSet::default();
+    for name in str::from_utf8(&rest[..space]).ok()?.split('+') {
+        let mut all = ChecksumAlgorithm::ALL.into_iter();
+        set = set.with(all.find(|algorithm| algorithm.name() == name)?)?;
+    }
+    let (digest, path) = line::parse_digest(&rest[space + 1..], set.n_bytes())?;
+    let algorithm = set.into();
+    let entry = JournalEntry::from_parts(sign, FileDigest { algorithm, digest })?;
+    let path = match &path[..] {
         b"./-" => b"-".to_vec(),
-        _ => parsed.path,
+        _ => path,
     };
     Some((path, entry))
 }

@@ -11,8 +11,11 @@ use rustix::fs::{AtFlags, FileType};
 
 use super::bag;
 use super::journal::LeftJournal;
+use super::mhl::{self, history::History};
 use super::read::root_names::{journals_in, names_in};
 use crate::common::cli::quote::quoted;
+use crate::common::digest::checksum::ChecksumAlgorithm;
+use crate::common::digest::{Algorithm, AlgorithmSet, Digest};
 
 /// The kind of a manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +25,8 @@ pub enum ManifestKind {
     Sums,
     /// The tag files of a bag (RFC 8493). The files are below `data`.
     Bag,
+    /// The history of ASC MHL 2.0.
+    Mhl,
 }
 
 /// The reason why an entry cannot have a record.
@@ -31,6 +36,10 @@ pub(crate) enum Unrecordable {
     BagName,
     #[error("a bag has regular files alone; -L copies the files that symbolic links lead to")]
     BagFileType,
+    #[error("a history cannot list it, as XML cannot have its name")]
+    MhlName,
+    #[error("a history has regular files alone; -L copies the files that symbolic links lead to")]
+    MhlFileType,
 }
 
 impl ManifestKind {
@@ -39,12 +48,13 @@ impl ManifestKind {
         match self {
             Self::Sums => "sha256sum",
             Self::Bag => "bagit",
+            Self::Mhl => "ascmhl",
         }
     }
 
     /// The kind with this word.
     pub(crate) fn from_word(word: &[u8]) -> Option<Self> {
-        let kinds = [Self::Sums, Self::Bag];
+        let kinds = [Self::Sums, Self::Bag, Self::Mhl];
         kinds
             .into_iter()
             .find(|kind| kind.word().as_bytes() == word)
@@ -53,7 +63,7 @@ impl ManifestKind {
     /// The directory that the files are copied to.
     pub(crate) fn payload(self, destination: &Path) -> PathBuf {
         match self {
-            Self::Sums => destination.to_owned(),
+            Self::Sums | Self::Mhl => destination.to_owned(),
             Self::Bag => destination.join("data"),
         }
     }
@@ -69,7 +79,7 @@ impl ManifestKind {
         paths: BTreeSet<Vec<u8>>,
     ) -> Result<BTreeSet<Vec<u8>>, String> {
         match self {
-            Self::Sums => Ok(paths),
+            Self::Sums | Self::Mhl => Ok(paths),
             Self::Bag => {
                 let from_payload = |path: Vec<u8>| {
                     let name = quoted(OsStr::from_bytes(&path));
@@ -88,7 +98,7 @@ impl ManifestKind {
     /// keep the digests.
     pub(crate) fn needs_success(self) -> bool {
         match self {
-            Self::Sums => false,
+            Self::Sums | Self::Mhl => false,
             Self::Bag => true,
         }
     }
@@ -96,9 +106,78 @@ impl ManifestKind {
     /// Whether every file has to have a record.
     pub(crate) fn lists_all(self) -> bool {
         match self {
-            Self::Sums => false,
+            Self::Sums | Self::Mhl => false,
             Self::Bag => true,
         }
+    }
+
+    /// Whether the first digest of a file counts for ever.
+    pub(crate) fn keeps_first_digest(self) -> bool {
+        match self {
+            Self::Sums | Self::Bag => false,
+            Self::Mhl => true,
+        }
+    }
+
+    /// The functions that the manifest can have digests of. The first one is the default.
+    fn algorithms(self) -> &'static [ChecksumAlgorithm] {
+        match self {
+            Self::Sums => &[ChecksumAlgorithm::Sha256, ChecksumAlgorithm::Blake3],
+            Self::Bag => &[
+                ChecksumAlgorithm::Sha256,
+                ChecksumAlgorithm::Sha512,
+                ChecksumAlgorithm::Sha1,
+                ChecksumAlgorithm::Md5,
+            ],
+            Self::Mhl => &[
+                ChecksumAlgorithm::Xxh128,
+                ChecksumAlgorithm::Xxh64,
+                ChecksumAlgorithm::Xxh3,
+                ChecksumAlgorithm::Md5,
+                ChecksumAlgorithm::Sha1,
+                ChecksumAlgorithm::Sha512,
+            ],
+        }
+    }
+
+    /// The algorithm of digests that consist of those of these functions, or of the default one.
+    ///
+    /// # Errors
+    ///
+    /// A message, if the manifest cannot have them.
+    pub(crate) fn algorithm(self, wanted: &[ChecksumAlgorithm]) -> Result<Algorithm, String> {
+        let possible = self.algorithms();
+        let word = self.word();
+        if let Some(other) = wanted.iter().find(|wanted| !possible.contains(wanted)) {
+            let name_of = |algorithm: &ChecksumAlgorithm| match (self, algorithm) {
+                (Self::Mhl, ChecksumAlgorithm::Sha512) => "c4",
+                (_, algorithm) => algorithm.name(),
+            };
+            let names = possible.iter().map(name_of);
+            let names = names.collect::<Vec<_>>().join(", ");
+            let other = other.name();
+            return Err(format!(
+                "--hash={other} does not go with --manifest={word}, which has digests of {names}"
+            ));
+        }
+        if self == Self::Sums && wanted.len() > 1 {
+            return Err(format!("--manifest={word} has digests of one function"));
+        }
+        let wanted = match wanted {
+            [] => &possible[..1],
+            wanted => wanted,
+        };
+        let mut set = AlgorithmSet::default();
+        for algorithm in wanted {
+            let too_long = || {
+                format!(
+                    "--hash names too many functions: their digests of a file have more than {} bytes",
+                    Digest::MAX_BYTES
+                )
+            };
+            set = set.with(*algorithm).ok_or_else(too_long)?;
+        }
+        Ok(set.into())
     }
 
     /// Why an entry cannot have a record, if it cannot.
@@ -107,6 +186,11 @@ impl ManifestKind {
             Self::Sums => None,
             Self::Bag if file_type != FileType::RegularFile => Some(Unrecordable::BagFileType),
             Self::Bag => path.to_str().is_none().then_some(Unrecordable::BagName),
+            Self::Mhl if file_type != FileType::RegularFile => Some(Unrecordable::MhlFileType),
+            Self::Mhl => {
+                let is_text = path.to_str().is_some_and(mhl::can_have);
+                (!is_text).then_some(Unrecordable::MhlName)
+            }
         }
     }
 
@@ -122,6 +206,9 @@ impl ManifestKind {
         }
         if rustix::fs::statat(root, bag::DECLARATION, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             return Ok(Self::Bag);
+        }
+        if History::is_in(root) {
+            return Ok(Self::Mhl);
         }
         let mut headers = journals_in(root)?.into_iter().filter_map(|name| {
             // A journal that cannot be read is reported later.

@@ -133,6 +133,31 @@ pub fn parse_any(line: &[u8]) -> Result<ChecksumLine, ParseLineError> {
     }
 }
 
+/// Parses a line that [`write`] has written with a digest of this length.
+pub(crate) fn parse_digest(line: &[u8], n_bytes: usize) -> Option<(Digest, Vec<u8>)> {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let (line, is_escaped) = match line.strip_prefix(b"\\") {
+        Some(line) => (line, true),
+        None => (line, false),
+    };
+    let (digits, name) = line.split_at_checked(2 * n_bytes)?;
+    let (pairs, _) = digits.as_chunks::<2>();
+    let value = |digit: u8| char::from(digit).to_digit(16);
+    let bytes = pairs.iter().map(|[high, low]| {
+        let byte = value(*high)? << 4 | value(*low)?;
+        Some(byte as u8)
+    });
+    let digest = Digest::from_slice(&bytes.collect::<Option<Vec<_>>>()?)?;
+    let name = name.strip_prefix(b"  ")?;
+    let is_path = !name.is_empty() && memchr::memchr(0, name).is_none();
+    let path = if is_escaped {
+        unescape(name).ok()?
+    } else {
+        name.to_vec()
+    };
+    is_path.then_some((digest, path))
+}
+
 /// Splits `ALGORITHM (NAME) = DIGEST` behind the opening parenthesis.
 fn tag(line: &[u8]) -> Option<(ChecksumAlgorithm, &[u8])> {
     let tag_end = line.iter().position(|byte| matches!(byte, b' ' | b'('))?;

@@ -201,6 +201,15 @@ pub(crate) fn changed(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<(i64
     Ok((stat.st_ctime, stat.st_ctime_nsec))
 }
 
+/// The status of a path below the directory, without following symbolic links.
+///
+/// # Errors
+///
+/// The errors of `open(2)` and `stat(2)`.
+pub(crate) fn stat(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Stat> {
+    Ok(stat_by_steps(directory, path)?.ok_or(Errno::ISDIR)?)
+}
+
 /// The status of a path without following symbolic links. `None` for the directory itself.
 fn stat_by_steps(directory: BorrowedFd<'_>, path: &[u8]) -> io::Result<Option<Stat>> {
     let Some(parent) = Parent::open(directory, path)? else {

@@ -72,20 +72,25 @@ enum Field<T> {
     Unchanged,
     Set(T),
     Cleared,
+    /// Adds to an older value.
+    Joined(T),
 }
 
 impl<T> Field<T> {
     /// This change, made after an older one.
-    fn after(self, older: Self) -> Self {
-        match self {
-            Self::Unchanged => older,
-            newer => newer,
+    fn after(self, older: Self, join: impl Fn(T, T) -> T) -> Self {
+        match (self, older) {
+            (Self::Unchanged, older) => older,
+            (Self::Joined(newer), Self::Set(older)) => Self::Set(join(newer, older)),
+            (Self::Joined(newer), Self::Joined(older)) => Self::Joined(join(newer, older)),
+            (Self::Joined(newer), Self::Cleared) => Self::Set(newer),
+            (newer, _) => newer,
         }
     }
 
     fn value(self) -> Option<T> {
         match self {
-            Self::Set(value) => Some(value),
+            Self::Set(value) | Self::Joined(value) => Some(value),
             Self::Unchanged | Self::Cleared => None,
         }
     }
@@ -97,6 +102,14 @@ impl Change {
         Self {
             file: Field::Set(file),
             announced: Field::Cleared,
+        }
+    }
+
+    /// The file has this digest, and maybe others.
+    pub(crate) fn has_also(file: FileDigest) -> Self {
+        Self {
+            file: Field::Joined(file),
+            announced: Field::Unchanged,
         }
     }
 
@@ -124,8 +137,8 @@ impl Change {
     #[must_use]
     pub(crate) fn after(self, older: Self) -> Self {
         Self {
-            file: self.file.after(older.file),
-            announced: self.announced.after(older.announced),
+            file: self.file.after(older.file, FileDigest::joined),
+            announced: self.announced.after(older.announced, |newer, _| newer),
         }
     }
 

@@ -23,6 +23,7 @@ use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, Verify};
 use crate::dircopy::manifest::write::output::Place;
 use crate::dircopy::manifest::write::update::{Carrying, OnChange, Update};
 use crate::dircopy::schedule::fd_budget::Descriptors;
+use crate::dircopy::settings::FIRST_DIGESTS;
 
 /// The changes to make.
 #[derive(Clone, Debug)]
@@ -102,7 +103,10 @@ impl Amendment {
         let kind = self.kind.map_or_else(detect, Ok);
         let kind = kind.context("cannot read its manifests")?;
         let base = PathBase::Bag;
-        let archive = Archive::open_kind(kind, root.as_fd(), Verify::Needed, true, base);
+        if kind.keeps_first_digest() {
+            bail!(FIRST_DIGESTS);
+        }
+        let archive = Archive::open_kind(kind, root.as_fd(), Verify::Needed, true, base, None);
         let mut archive = archive.context("cannot read its manifests")?;
         if let Some(damaged) = archive.damaged().first() {
             let DamagedFile { name, damage } = damaged;
@@ -129,6 +133,7 @@ impl Amendment {
             directory: &root,
             mode: self.mode,
             base,
+            path: tree,
         };
         let update = Update::begin(place, &archive, header, carrying);
         let mut update = update.context("cannot write the manifest")?;

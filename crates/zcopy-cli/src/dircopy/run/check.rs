@@ -28,6 +28,11 @@ mod progress;
 
 /// Verifies trees against their manifests.
 pub(crate) fn verify(args: &Args) -> Outcome {
+    if args.hash.len() > 1 {
+        message::warn("--check takes one --hash");
+        message::refer_to_help();
+        return Outcome::Misused;
+    }
     let amendment = match Amendment::from_args(args, manifest_mode(current_umask())) {
         Ok(amendment) => amendment,
         Err(message) => {
@@ -200,8 +205,8 @@ fn check_options(args: &Args, descriptors: Descriptors) -> Result<check::Options
     if let Some(kind) = args.manifest {
         options = options.manifest(kind);
     }
-    if let Some(algorithm) = args.hash {
-        options = options.hash(algorithm);
+    if let Some(algorithm) = args.hash.first() {
+        options = options.hash(*algorithm);
     }
     let n_threads = match args.jobs {
         Some(n_jobs) => n_jobs,

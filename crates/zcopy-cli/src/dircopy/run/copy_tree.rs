@@ -83,7 +83,7 @@ pub(crate) fn copy_tree(
     let on_wait = || reporter.note_destination(&settings.destination, lock::WAITING);
     let _lock = RunLock::acquire(&directory, on_wait);
     ensure_space(&settings, context, &root)?;
-    let archive = open_archive(&mut settings, reporter, &directory)?;
+    let archive = open_archive(&mut settings, reporter, root.source().as_fd(), &directory)?;
     let (settings, destination) = (&settings, Arc::clone(root.destination()));
     let on_change = |path: &[u8], change: RecordChange| {
         reporter.report_change(Path::new(OsStr::from_bytes(path)), &change.to_string());

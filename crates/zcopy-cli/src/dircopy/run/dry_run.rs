@@ -62,7 +62,12 @@ pub(crate) fn plan(mut settings: Settings, context: Context<'_>) -> Result<Plan,
     let directory = open(&settings.destination)?;
     let destination = open(&settings.manifest.payload(&settings.destination))?;
     let archive = match &directory {
-        Some(directory) => Some(open_archive(&mut settings, reporter, directory)?),
+        Some(directory) => Some(open_archive(
+            &mut settings,
+            reporter,
+            source.as_fd(),
+            directory,
+        )?),
         None => None,
     };
     let settings = &settings;

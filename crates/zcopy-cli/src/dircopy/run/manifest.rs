@@ -11,6 +11,7 @@ use anyhow::anyhow;
 use rustix::fs::{Mode, OFlags};
 
 use super::accepted_maps::{Failure, remove_maps};
+use crate::common::digest::AlgorithmSet;
 use crate::dircopy::copy::run_journal::RunJournal;
 use crate::dircopy::counts::Counts;
 use crate::dircopy::finisher;
@@ -54,10 +55,12 @@ pub(crate) fn manifest_directory(
 pub(crate) fn open_archive(
     settings: &mut Settings,
     reporter: &Reporter<'_>,
+    source: BorrowedFd<'_>,
     directory: &OwnedFd,
 ) -> Result<Archive, Reported> {
-    let (kind, base) = (settings.manifest, PathBase::Payload);
-    let archive = Archive::open_kind(kind, directory.as_fd(), Verify::Needed, true, base)
+    let (kind, base, source) = (settings.manifest, PathBase::Payload, Some(source));
+    let directory = directory.as_fd();
+    let archive = Archive::open_kind(kind, directory, Verify::Needed, true, base, source)
         .map_err(|error| report_unreadable_manifests(settings, reporter, error))?;
     for damaged in archive.damaged() {
         let DamagedFile { name, damage } = damaged;
@@ -72,8 +75,18 @@ pub(crate) fn open_archive(
     if !archive.damaged().is_empty() {
         return Err(Reported);
     }
-    if let (false, Some(algorithm)) = (settings.has_chosen_algorithm, archive.algorithm()) {
-        settings.algorithm = algorithm;
+    match (settings.has_chosen_algorithm, archive.algorithm()) {
+        (false, Some(algorithm)) => settings.algorithm = algorithm,
+        // A new digest stands beside one that the history has.
+        (true, Some(algorithm)) if settings.manifest.keeps_first_digest() => {
+            let wanted = AlgorithmSet::from(settings.algorithm);
+            let mut known = AlgorithmSet::from(algorithm).iter();
+            if !wanted.intersects(algorithm.into()) {
+                let with_known = known.find_map(|known| wanted.with(known));
+                settings.algorithm = with_known.unwrap_or(wanted).into();
+            }
+        }
+        (_, None) | (true, Some(_)) => {}
     }
     Ok(archive)
 }
@@ -102,7 +115,7 @@ pub(crate) fn begin_manifest<'a>(
 ) -> (Option<Update<'a>>, RunJournal<'a>) {
     let copied = match settings.manifest {
         ManifestKind::Sums => manifests_in_source(root.source()),
-        ManifestKind::Bag => Ok(Vec::new()),
+        ManifestKind::Bag | ManifestKind::Mhl => Ok(Vec::new()),
     };
     let copied = match copied {
         Ok(copied) => copied,
@@ -122,6 +135,7 @@ pub(crate) fn begin_manifest<'a>(
         directory,
         mode: settings.manifest_mode,
         base: PathBase::Payload,
+        path: &settings.destination,
     };
     let manifest = Update::begin(place, archive, header, carrying)
         .map_err(|error| finisher::report_manifest_error(reporter, error))
@@ -186,25 +200,19 @@ pub(crate) fn finish_manifest(
     };
     let root = manifest.root();
     let accepted = manifest.take_accepted();
-    if settings.manifest.needs_success() {
-        let mismatches = if interrupt.is_requested() {
-            Vec::new()
-        } else {
-            let compared = manifest.compare(most_open);
-            compared
-                .map_err(|error| finisher::report_manifest_error(reporter, error))
-                .ok()?
-        };
-        for (path, error) in mismatches {
-            reporter.report_error(Path::new(OsStr::from_bytes(&path)), &error);
-        }
-        if interrupt.is_requested() {
-            return None;
-        }
-        if counts.failed.get() > 0 {
-            reporter.note_destination(&settings.destination, UNFINISHED);
-            return None;
-        }
+    if settings.manifest != ManifestKind::Sums && interrupt.is_requested() {
+        return None;
+    }
+    let mismatches = manifest
+        .compare(most_open)
+        .map_err(|error| finisher::report_manifest_error(reporter, error))
+        .ok()?;
+    for (path, error) in mismatches {
+        reporter.report_error(Path::new(OsStr::from_bytes(&path)), &error);
+    }
+    if settings.manifest.needs_success() && counts.failed.get() > 0 {
+        reporter.note_destination(&settings.destination, UNFINISHED);
+        return None;
     }
     if !is_wanted {
         journal.remove();

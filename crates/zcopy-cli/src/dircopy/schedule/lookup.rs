@@ -73,7 +73,7 @@ impl PriorRecord {
         let is_as_recorded = match (self.recorded, announced) {
             (None, _) => true,
             (Some(_), Announced::Clears) => false,
-            (Some(old), Announced::Adds(new) | Announced::Replaces(new)) => old == new,
+            (Some(old), Announced::Adds(new) | Announced::Replaces(new)) => old.agrees_with(new),
         };
         let replaces = matches!(announced, Announced::Replaces(_) | Announced::Clears);
         if !is_as_recorded

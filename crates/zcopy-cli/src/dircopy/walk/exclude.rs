@@ -42,6 +42,14 @@ pub(crate) struct Rule {
     pub(crate) effect: Effect,
 }
 
+impl Rule {
+    /// A rule that excludes what the pattern matches.
+    pub(crate) fn exclude(pattern: OsString) -> Self {
+        let effect = Effect::Exclude;
+        Self { pattern, effect }
+    }
+}
+
 /// An invalid pattern.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -84,14 +92,15 @@ const MAX_AUTOMATON_BYTES: usize = 256 << 20;
 
 impl Exclude {
     /// Compiles patterns that exclude.
-    #[cfg(test)]
+    ///
+    /// # Errors
+    ///
+    /// Those of [`from_rules`](Self::from_rules).
     pub(crate) fn new<P: AsRef<OsStr>>(
         patterns: impl IntoIterator<Item = P>,
     ) -> Result<Self, PatternError> {
-        let rules = patterns.into_iter().map(|pattern| Rule {
-            pattern: pattern.as_ref().to_owned(),
-            effect: Effect::Exclude,
-        });
+        let patterns = patterns.into_iter();
+        let rules = patterns.map(|pattern| Rule::exclude(pattern.as_ref().to_owned()));
         Self::from_rules(&rules.collect::<Vec<_>>())
     }
 

@@ -96,7 +96,7 @@ fn bagit_accepts_a_bag_and_a_second_run_and_finds_a_flipped_byte() {
 #[test]
 fn a_bag_of_bagit_is_accepted_and_updated_and_a_flipped_byte_is_found() {
     let Some(bagit) = bagit() else { return };
-    for digests in [&["--sha256"][..], &["--sha256", "--sha512"]] {
+    for digests in [&["--sha256"][..], &["--sha256", "--sha512"], &["--md5"]] {
         let trees = tree();
         fs::create_dir(trees.copy()).unwrap();
         for name in ["a/one", "a/new\nline", "long"] {
@@ -193,6 +193,60 @@ fn records_of_a_bag_are_changed_on_request() {
         let run = trees.run(&[BAG, "--accept", path]);
         run.ended_with(2);
     }
+}
+
+/// The digests of files that the bag has already are made as well, also of those that the source
+/// lacks.
+#[test]
+fn a_bag_has_the_digests_that_are_asked_for_and_a_second_run_keeps_them() {
+    let bagit = bagit();
+    let trees = tree();
+    trees.succeeds(&[BAG]);
+    fs::remove_file(trees.original("a/one")).unwrap();
+    let lists = |digest| {
+        text(&trees.copied(format!("manifest-{digest}.txt")))
+            .lines()
+            .count()
+    };
+    for (options, algorithms) in [
+        (
+            &["--hash=sha512,sha256", "--no-hash-skipped"][..],
+            &["sha256", "sha512"][..],
+        ),
+        (&[], &["sha256", "sha512"]),
+        (&["--hash=sha512"], &["sha512"]),
+        (&["--hash=md5,sha1"], &["md5", "sha1"]),
+    ] {
+        trees.put("new", format!("{options:?}"));
+        trees.succeeds(&[&[BAG], options].concat());
+        for algorithm in ["md5", "sha1", "sha256", "sha512"] {
+            let is_expected = algorithms.contains(&algorithm);
+            for list in ["manifest", "tagmanifest"] {
+                let list = trees.copied(format!("{list}-{algorithm}.txt"));
+                assert_eq!(
+                    list.exists(),
+                    is_expected,
+                    "{options:?}: {}",
+                    list.display()
+                );
+            }
+            assert!(
+                !is_expected || lists(algorithm) == 8,
+                "{options:?}: {algorithm}"
+            );
+        }
+        assert_eq!(trees.check(&["--quiet"]).status, 0, "{options:?}");
+        if let Some(bagit) = &bagit {
+            assert_eq!(validate(bagit, &trees.copy()), 0, "{options:?}");
+        }
+    }
+    // A file that has rotted gets no digest of another function.
+    flip_a_byte(&trees.copied("data/a/one"));
+    let run = trees.run(&[BAG, "--hash=sha256"]);
+    run.failed_naming(&[
+        &["a/one", "its record lacks a digest"],
+        &["dst", "not finished"],
+    ]);
 }
 
 #[test]

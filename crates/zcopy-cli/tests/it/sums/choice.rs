@@ -1,6 +1,7 @@
 //! Which manifest a tree is verified against, and by which algorithm.
 
 use super::*;
+use zcopy_cli::dircopy::manifest::checksum::ChecksumAlgorithm;
 
 const OLD: &str = "shasum.2026-11-21.18.14.38.txt";
 const NEW: &str = "shasum.2026-11-21.18.14.38b.txt";
@@ -87,7 +88,7 @@ fn the_name_tells_the_algorithm() {
     verify_by_itself(&tree).is_verified(1);
     let sha256 = Options::new()
         .directory(tree.path())
-        .hash(Algorithm::Sha256);
+        .hash(ChecksumAlgorithm::Sha256);
     // The newest line of the file has another digest.
     let complaint = format!(
         "{}: no file is recorded with sha256\n",
@@ -104,7 +105,7 @@ fn a_line_that_tells_its_algorithm_knows_better() {
         let digest = str::from_utf8(&line[..64]).unwrap();
         tree.line(format!("{tag} (file) = {digest}\n"));
     }
-    for algorithm in [Algorithm::Sha256, Algorithm::Blake3] {
+    for algorithm in [ChecksumAlgorithm::Sha256, ChecksumAlgorithm::Blake3] {
         verify(&tree.options().hash(algorithm)).is_verified(2);
     }
 }

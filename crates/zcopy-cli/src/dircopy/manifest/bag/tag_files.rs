@@ -1,5 +1,6 @@
 //! Reads the tag files of a bag.
 
+use std::cmp::Reverse;
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _};
@@ -10,6 +11,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::path::{PercentSign, decode};
 use super::{DECLARATION, PathBase};
+use crate::common::digest::{Algorithm, AlgorithmSet};
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 use crate::dircopy::manifest::open_beneath::{self, Found};
 use crate::dircopy::manifest::read::contents::open_regular;
@@ -94,7 +96,7 @@ pub(super) fn manifests(root: BorrowedFd<'_>) -> io::Result<Vec<Manifest>> {
     Ok(manifests)
 }
 
-/// The manifests of the payload.
+/// The manifests of the payload, those with the longest digests first.
 ///
 /// # Errors
 ///
@@ -102,7 +104,17 @@ pub(super) fn manifests(root: BorrowedFd<'_>) -> io::Result<Vec<Manifest>> {
 pub(crate) fn payload_manifests(root: BorrowedFd<'_>) -> io::Result<Vec<Manifest>> {
     let mut manifests = manifests(root)?;
     manifests.retain(|manifest| manifest.listing == Listing::Payload);
+    manifests.sort_by_key(|manifest| Reverse(manifest.algorithm.map(ChecksumAlgorithm::n_digits)));
     Ok(manifests)
+}
+
+/// The algorithm of the digests in all these manifests, as far as there is room.
+pub(crate) fn algorithm_of(manifests: &[Manifest]) -> Option<Algorithm> {
+    let mut set = AlgorithmSet::default();
+    for algorithm in manifests.iter().filter_map(|manifest| manifest.algorithm) {
+        set = set.with(algorithm).unwrap_or(set);
+    }
+    (set != AlgorithmSet::default()).then(|| set.into())
 }
 
 /// Compares the tag files with their digests. Returns the names of the damaged ones.
@@ -300,6 +312,11 @@ pub(crate) struct PayloadLines<'a> {
 }
 
 impl<'a> PayloadLines<'a> {
+    /// The algorithm of the checksums.
+    pub(crate) fn algorithm(&self) -> ChecksumAlgorithm {
+        self.lines.algorithm
+    }
+
     /// Opens a manifest. `None` if digests of its kind cannot be made.
     ///
     /// # Errors

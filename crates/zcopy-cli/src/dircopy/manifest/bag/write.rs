@@ -19,11 +19,12 @@ use super::info::{Oxum, updated};
 use super::path::encode;
 use super::tag_files::{Lines, Listed, Listing, Manifest, checksum_of, contents, manifests};
 use super::{DECLARATION, INFO, PathBase};
+use crate::common::digest::AlgorithmSet;
 use crate::common::sys;
 use crate::dircopy::file_ranges::{FileRange, FileRanges};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm};
-use crate::dircopy::manifest::inventory::Inventory;
+use crate::dircopy::manifest::inventory::{Inventory, Kinds};
 use crate::dircopy::manifest::journal::is_journal;
 use crate::dircopy::manifest::write::buffered_file::BufferedFile;
 use crate::dircopy::walk::scan::{Next, ScanOptions, scan};
@@ -49,42 +50,55 @@ pub(crate) enum Mismatch {
 pub(crate) struct BagWriter {
     directory: Arc<OwnedFd>,
     base: PathBase,
-    lines: BufferedFile,
-    algorithm: ChecksumAlgorithm,
+    /// A manifest for each algorithm.
+    manifests: Vec<(ChecksumAlgorithm, BufferedFile)>,
     mode: Mode,
     n_lines: u64,
     oxum: Option<Oxum>,
 }
 
 impl BagWriter {
-    /// Begins the manifest of a bag. `directory` is the root of the bag, and `mode` the mode of new
-    /// files.
+    /// Begins the manifests of a bag, with digests of these algorithms. `directory` is the root of
+    /// the bag, and `mode` the mode of new files.
     ///
     /// # Errors
     ///
     /// Those of `open(2)` and `fchmod(2)`.
-    pub(crate) fn begin(directory: &Arc<OwnedFd>, base: PathBase, mode: Mode) -> io::Result<Self> {
+    pub(crate) fn begin(
+        directory: &Arc<OwnedFd>,
+        base: PathBase,
+        algorithms: AlgorithmSet,
+        mode: Mode,
+    ) -> io::Result<Self> {
+        let manifests = algorithms.iter().map(|algorithm| {
+            let lines = BufferedFile::begin(directory, mode)?;
+            Ok((algorithm, lines))
+        });
         Ok(Self {
             directory: Arc::clone(directory),
             base,
-            lines: BufferedFile::begin(directory, mode)?,
-            algorithm: ChecksumAlgorithm::Sha256,
+            manifests: manifests.collect::<io::Result<_>>()?,
             mode,
             n_lines: 0,
             oxum: None,
         })
     }
 
-    /// Adds a file.
+    /// Adds a file, whose digest has a checksum of each algorithm.
     ///
     /// # Errors
     ///
-    /// Those of `write(2)`.
+    /// A checksum is missing; those of `write(2)`.
     pub(crate) fn add(&mut self, path: &[u8], file: FileDigest) -> io::Result<()> {
-        let checksum = Checksum::from(file.digest);
-        write_line(&checksum, &self.base.bag_path(path), &mut self.lines.buffer);
+        let path = self.base.bag_path(path);
+        for (algorithm, lines) in &mut self.manifests {
+            let checksum = file.checksum(*algorithm);
+            let checksum = checksum.ok_or_else(|| io::Error::other("a checksum is missing"))?;
+            write_line(&checksum, &path, &mut lines.buffer);
+            lines.flush_block()?;
+        }
         self.n_lines += 1;
-        self.lines.flush_block()
+        Ok(())
     }
 
     /// Whether it has any files.
@@ -98,19 +112,22 @@ impl BagWriter {
     ///
     /// A directory cannot be read; a file cannot be written.
     pub(crate) fn compare(&mut self, most_open: usize) -> io::Result<Vec<(Vec<u8>, Mismatch)>> {
-        self.lines.flush()?;
+        let Some((algorithm, lines)) = self.manifests.first_mut() else {
+            return Ok(Vec::new());
+        };
+        lines.flush()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let payload = rustix::fs::openat(&self.directory, c"data", flags, Mode::empty())?;
-        let inventory = Inventory::of(payload.as_fd(), most_open)?;
+        let inventory = Inventory::of(payload.as_fd(), most_open, Kinds::Files, |_, _| true)?;
         let mut found = inventory.paths()?;
-        let file = Arc::new(self.lines.file().try_clone()?);
+        let file = Arc::new(lines.file().try_clone()?);
         let range = FileRange {
             start: 0,
             end: file.metadata()?.len(),
             file,
         };
         let written = FileRanges::new(vec![range]).reader();
-        let mut lines = Lines::of(self.directory.as_fd(), self.algorithm, written);
+        let mut lines = Lines::of(self.directory.as_fd(), *algorithm, written);
         let mut next_line = || {
             let next = lines.next().map_err(io::Error::other)?;
             io::Result::Ok(next.and_then(|Listed { path, .. }| PathBase::Payload.of_bag_path(path)))
@@ -153,9 +170,10 @@ impl BagWriter {
     /// A tag file cannot be read or written.
     pub(crate) fn finish(mut self) -> io::Result<Vec<String>> {
         let root = self.directory.as_fd();
-        let manifest = Manifest::new(Listing::Payload, self.algorithm);
-        self.lines.flush()?;
-        self.lines.new_file.settle()?;
+        for (_, lines) in &mut self.manifests {
+            lines.flush()?;
+            lines.new_file.settle()?;
+        }
         let old = contents(root, INFO).or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => Ok(Vec::new()),
             _ => Err(error),
@@ -165,7 +183,12 @@ impl BagWriter {
             .ok_or_else(|| io::Error::other("the bag was not examined"))?;
         let info = self.file_with(updated(&old, oxum))?;
         let declaration = self.file_with(DECLARED.to_vec())?;
-        let known = self.known_tag_files()?;
+        let algorithms = self.manifests.iter().map(|(algorithm, _)| *algorithm);
+        let algorithms: Vec<_> = algorithms.collect();
+        let known = algorithms
+            .iter()
+            .map(|algorithm| known_tag_files(root, *algorithm));
+        let known = known.collect::<io::Result<Vec<_>>>()?;
         // From here on the bag has no manifest of its tag files.
         for old in manifests(root)? {
             if old.listing == Listing::TagFiles {
@@ -173,34 +196,34 @@ impl BagWriter {
             }
         }
         rustix::fs::fsync(root)?;
-        let new = [
-            (manifest.name.clone(), self.lines),
-            (INFO.to_owned(), info),
-            (DECLARATION.to_owned(), declaration),
-        ];
-        for (name, file) in new {
-            commit(file, &name)?;
+        let name_of = |algorithm| Manifest::new(Listing::Payload, algorithm).name;
+        let names: Vec<_> = algorithms.iter().copied().map(name_of).collect();
+        let new = std::mem::take(&mut self.manifests).into_iter();
+        for (name, (_, lines)) in names.iter().zip(new) {
+            commit(lines, name)?;
         }
+        commit(info, INFO)?;
+        commit(declaration, DECLARATION)?;
         for old in manifests(root)? {
             // A manifest that this run did not write lists the payload as it was before.
-            if old.listing == Listing::Payload && old.name != manifest.name {
+            if old.listing == Listing::Payload && !names.contains(&old.name) {
                 remove(root, &old.name)?;
             }
         }
-        let mut lines = Vec::new();
-        for path in tag_files(root)? {
-            let checksum = match known.get(&path).filter(|_| !is_own(&path)) {
-                Some(checksum) => *checksum,
-                None => checksum_of(root, &path, self.algorithm)?,
-            };
-            write_line(&checksum, &path, &mut lines);
+        let paths = tag_files(root)?;
+        for (algorithm, known) in algorithms.into_iter().zip(known) {
+            let mut lines = Vec::new();
+            for path in &paths {
+                let checksum = match known.get(path).filter(|_| !is_own(path)) {
+                    Some(checksum) => *checksum,
+                    None => checksum_of(root, path, algorithm)?,
+                };
+                write_line(&checksum, path, &mut lines);
+            }
+            let manifest = Manifest::new(Listing::TagFiles, algorithm);
+            commit(self.file_with(lines)?, &manifest.name)?;
         }
-        let tag_manifest = Manifest::new(Listing::TagFiles, self.algorithm);
-        let mut file = BufferedFile::begin(&self.directory, self.mode)?;
-        file.buffer = lines;
-        file.flush()?;
-        commit(file, &tag_manifest.name)?;
-        Ok(vec![manifest.name])
+        Ok(names)
     }
 
     /// A file under construction with these contents.
@@ -211,23 +234,25 @@ impl BagWriter {
         file.new_file.settle()?;
         Ok(file)
     }
+}
 
-    /// The checksums of tag files that the bag has already.
-    fn known_tag_files(&self) -> io::Result<HashMap<Vec<u8>, Checksum>> {
-        let root = self.directory.as_fd();
-        let manifest = Manifest::new(Listing::TagFiles, self.algorithm);
-        let text = match contents(root, &manifest.name) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
-            Err(error) => return Err(error),
-        };
-        let mut lines = Lines::of(root, self.algorithm, &text[..]);
-        let mut known = HashMap::new();
-        while let Some(Listed { path, checksum }) = lines.next().map_err(io::Error::other)? {
-            known.insert(path, checksum);
-        }
-        Ok(known)
+/// The checksums of tag files that the bag has already.
+fn known_tag_files(
+    root: BorrowedFd<'_>,
+    algorithm: ChecksumAlgorithm,
+) -> io::Result<HashMap<Vec<u8>, Checksum>> {
+    let manifest = Manifest::new(Listing::TagFiles, algorithm);
+    let text = match contents(root, &manifest.name) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
+        Err(error) => return Err(error),
+    };
+    let mut lines = Lines::of(root, algorithm, &text[..]);
+    let mut known = HashMap::new();
+    while let Some(Listed { path, checksum }) = lines.next().map_err(io::Error::other)? {
+        known.insert(path, checksum);
     }
+    Ok(known)
 }
 
 fn write_line(checksum: &Checksum, path: &[u8], lines: &mut Vec<u8>) {

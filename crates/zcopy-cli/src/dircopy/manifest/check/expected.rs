@@ -39,7 +39,7 @@ pub(super) fn count_files(
             Err(_) => return Counted::Part,
         };
         let file = record.file.or(record.announced.map(Announced::file));
-        if file.is_none_or(|file| only.is_some_and(|only| only != file.algorithm.into())) {
+        if file.is_none_or(|file| only.is_some_and(|only| file.checksum(only).is_none())) {
             continue;
         }
         total.add(open_beneath::size(root, &record.path).unwrap_or(0));

@@ -41,7 +41,14 @@ impl Recheck {
         let options = shared.options;
         let base = PathBase::Bag;
         let archive = options.kind_of(root).and_then(|kind| {
-            Archive::open_kind(kind, root, Verify::Needed, options.converts_paths, base)
+            Archive::open_kind(
+                kind,
+                root,
+                Verify::Needed,
+                options.converts_paths,
+                base,
+                None,
+            )
         });
         let archive = archive.ok().filter(|archive| {
             let is_sound = archive.damaged().is_empty();

@@ -142,6 +142,7 @@ impl<'a> Tree<'a> {
             Verify::All,
             converts_paths,
             PathBase::Bag,
+            None,
         );
         let archive = archive.map_err(in_tree)?;
         if archive.is_empty() {

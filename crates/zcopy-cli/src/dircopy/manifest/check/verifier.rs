@@ -60,6 +60,7 @@ impl<'a> Verifier<'a> {
 
     /// Verifies the file that a record or a line of `list` names.
     pub(super) fn verify(&mut self, job: Job, list: &Path) -> FileResult {
+        let mut others = Vec::new();
         let line = match job {
             Job::Verified(result) => {
                 // Files without a record are not counted.
@@ -75,12 +76,20 @@ impl<'a> Verifier<'a> {
                 let verdict = Verdict::Unreadable(error);
                 return FileResult { path, verdict };
             }
-            Job::Record(path, file) => Some(ChecksumLine {
-                checksum: file.digest.into(),
-                path,
-                is_escaped: true,
-                algorithm: Some(file.algorithm.into()),
-            }),
+            Job::Record(path, file) => {
+                let mut checksums: Vec<_> = file.checksums().collect();
+                // The result names the function with the longest digest.
+                checksums.sort_by_key(|(algorithm, _)| algorithm.n_digits());
+                let longest = checksums.pop();
+                let hasher = |(algorithm, checksum)| (Hasher::new(algorithm), checksum);
+                others = checksums.into_iter().map(hasher).collect();
+                longest.map(|(algorithm, checksum)| ChecksumLine {
+                    checksum,
+                    path,
+                    is_escaped: true,
+                    algorithm: Some(algorithm),
+                })
+            }
         };
         let line = line.and_then(|line| {
             let algorithm = self.algorithm(&line, list)?;
@@ -100,7 +109,7 @@ impl<'a> Verifier<'a> {
         let verdict = match self.open(&line) {
             Err(error) if is_missing(&error) && self.is_gone(&line.path) => Verdict::Missing(error),
             Err(error) => Verdict::Unreadable(error),
-            Ok(file) => match self.checksum(&file, algorithm) {
+            Ok(file) => match self.checksum(&file, algorithm, &mut others) {
                 Err(error) => Verdict::Unreadable(error),
                 Ok(None) => Verdict::Interrupted,
                 Ok(Some((found, bytes))) => {
@@ -110,7 +119,9 @@ impl<'a> Verifier<'a> {
                         elapsed: started.elapsed(),
                         source,
                     };
-                    if found == line.checksum {
+                    let mut others = others.into_iter();
+                    let are_equal = others.all(|(hasher, checksum)| hasher.finish() == checksum);
+                    if found == line.checksum && are_equal {
                         Verdict::Matches(hashed)
                     } else {
                         Verdict::Differs(hashed)
@@ -167,17 +178,22 @@ impl<'a> Verifier<'a> {
         )
     }
 
-    /// Reads a file. Returns its checksum and the number of its bytes. `None` after a signal.
+    /// Reads a file. Returns its checksum and the number of its bytes. `None` after a signal. The
+    /// other hashers get the bytes too.
     fn checksum(
         &mut self,
         file: &File,
         algorithm: ChecksumAlgorithm,
+        others: &mut [(Hasher, Checksum)],
     ) -> io::Result<Option<(Checksum, u64)>> {
         let is_long = file.metadata().is_ok_and(|facts| facts.len() >= SHORT);
         let shared = self.shared;
         let mut bytes = 0;
         let mut count = |block: &[u8]| {
             bytes += block.len() as u64;
+            for (hasher, _) in &mut *others {
+                hasher.update(block);
+            }
             shared.progress.add_bytes(block.len() as u64);
         };
         let checksum = match &mut self.hash_thread {

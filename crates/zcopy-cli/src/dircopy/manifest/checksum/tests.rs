@@ -1,4 +1,5 @@
 use super::*;
+use crate::common::digest::Digest;
 
 fn checksum(algorithm: ChecksumAlgorithm, bytes: &[u8]) -> String {
     let mut hasher = Hasher::new(algorithm);

@@ -1,6 +1,6 @@
 //! An entry of a journal.
 
-use crate::common::digest::{Algorithm, Digest};
+use crate::common::digest::{AlgorithmSet, Digest};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::record::{Announced, Change};
 
@@ -13,13 +13,15 @@ pub(crate) enum JournalEntry {
     Cancelled,
     /// The file has this digest.
     Has(FileDigest),
+    /// The file has this digest, and maybe others of other functions.
+    HasAlso(FileDigest),
     /// No digest is known of the file that has this name now.
     Removed,
 }
 
 impl JournalEntry {
-    /// The length of an entry in bytes, without its path.
-    pub(crate) const BYTES: usize = 2 + Digest::BYTES;
+    /// The length of the head of an entry in bytes: its sign, and its algorithms.
+    pub(crate) const HEAD_BYTES: usize = 2;
 
     /// The sign of this kind of entry in a journal.
     pub(crate) fn sign(self) -> u8 {
@@ -29,6 +31,7 @@ impl JournalEntry {
             Self::Announced(Announced::Clears) => b'?',
             Self::Cancelled => b'!',
             Self::Has(_) => b'=',
+            Self::HasAlso(_) => b'&',
             Self::Removed => b'-',
         }
     }
@@ -37,7 +40,7 @@ impl JournalEntry {
     pub(crate) fn file(self) -> FileDigest {
         match self {
             Self::Announced(announced) => announced.file(),
-            Self::Has(file) => file,
+            Self::Has(file) | Self::HasAlso(file) => file,
             Self::Cancelled | Self::Removed => FileDigest::NONE,
         }
     }
@@ -50,6 +53,7 @@ impl JournalEntry {
             b'?' => Some(Self::Announced(Announced::Clears)),
             b'!' => Some(Self::Cancelled),
             b'=' => Some(Self::Has(file)),
+            b'&' => Some(Self::HasAlso(file)),
             b'-' => Some(Self::Removed),
             _ => None,
         }
@@ -61,29 +65,30 @@ impl JournalEntry {
             Self::Announced(announced) => Change::announced(announced),
             Self::Cancelled => Change::CANCELLED,
             Self::Has(file) => Change::has(file),
+            Self::HasAlso(file) => Change::has_also(file),
             Self::Removed => Change::REMOVED,
         }
     }
 
-    pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
+    /// Its bytes: the head, and the digest.
+    pub(crate) fn to_bytes(self) -> Vec<u8> {
         let FileDigest { algorithm, digest } = self.file();
-        let mut bytes = [0; Self::BYTES];
-        bytes[0] = self.sign();
-        bytes[1] = match algorithm {
-            Algorithm::Sha256 => b's',
-            Algorithm::Blake3 => b'b',
-        };
-        bytes[2..].copy_from_slice(digest.as_bytes());
-        bytes
+        let head = [self.sign(), AlgorithmSet::from(algorithm).bits()];
+        [&head, digest.as_bytes()].concat()
     }
 
-    pub(crate) fn from_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
-        let ([sign, algorithm], digest) = bytes.split_first_chunk()?;
-        let algorithm = match algorithm {
-            b's' => Algorithm::Sha256,
-            _ => Algorithm::Blake3,
+    /// The length of the digest behind a head.
+    pub(crate) fn digest_bytes(head: [u8; Self::HEAD_BYTES]) -> Option<usize> {
+        Some(AlgorithmSet::from_bits(head[1])?.n_bytes())
+    }
+
+    /// The entry with this head and this digest.
+    pub(crate) fn from_parts_of(head: [u8; Self::HEAD_BYTES], digest: &[u8]) -> Option<Self> {
+        let [sign, bits] = head;
+        let file = FileDigest {
+            algorithm: AlgorithmSet::from_bits(bits)?.into(),
+            digest: Digest::from_slice(digest)?,
         };
-        let digest = Digest::from_bytes(digest.try_into().ok()?);
-        Self::from_parts(*sign, FileDigest { algorithm, digest })
+        Self::from_parts(sign, file)
     }
 }

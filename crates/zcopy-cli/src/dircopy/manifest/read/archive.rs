@@ -17,6 +17,7 @@ use crate::dircopy::manifest::bag::{self, PathBase};
 use crate::dircopy::manifest::header::{Copied, Header, Included};
 use crate::dircopy::manifest::journal::LeftJournal;
 use crate::dircopy::manifest::kind::ManifestKind;
+use crate::dircopy::manifest::mhl::history::History;
 use crate::dircopy::manifest::name::Name;
 use crate::dircopy::mtime::{Granularity, Time};
 
@@ -25,6 +26,7 @@ use inputs::Inputs;
 mod inputs;
 mod opening;
 mod opening_bag;
+mod opening_mhl;
 
 /// How far file times may be behind the clock that manifests take their times from: the kernel
 /// takes file times at its last tick, which is up to 10 ms ago (`CONFIG_HZ=100`), and twice that
@@ -37,6 +39,8 @@ pub(crate) struct Archive {
     kind: ManifestKind,
     /// Whether the tree has a manifest.
     has_manifest: bool,
+    /// The algorithm of the newest one.
+    algorithm: Option<Algorithm>,
     /// The names of the manifests of this tree, the newest first.
     names: Vec<Name>,
     /// The same manifests, as a new one includes them.
@@ -50,6 +54,10 @@ pub(crate) struct Archive {
     damaged: Vec<DamagedFile>,
     /// The lines of the manifests that no other one includes, and the entries of the journals.
     inputs: Inputs,
+    /// Inputs that come after these: those of the history, and those of another one.
+    older: Vec<Inputs>,
+    /// The generations of ASC MHL.
+    history: Option<History>,
     /// Journals of runs that were killed.
     journals: Vec<LeftJournal>,
     /// Journals without entries, or whose entries are in a manifest.
@@ -102,7 +110,8 @@ pub(crate) enum Verify {
 }
 
 impl Archive {
-    /// Finds the manifests of this kind in the root of a tree, and verifies them.
+    /// Finds the manifests of this kind in the root of a tree, and verifies them. The history of a
+    /// source counts too.
     ///
     /// # Errors
     ///
@@ -113,8 +122,10 @@ impl Archive {
         verify: Verify,
         converts_paths: bool,
         base: PathBase,
+        source: Option<BorrowedFd<'_>>,
     ) -> io::Result<Self> {
         match kind {
+            ManifestKind::Mhl => Self::open_mhl(root, verify, source),
             ManifestKind::Sums => Self::open(root, verify, converts_paths),
             ManifestKind::Bag => Self::open_bag(root, verify, base),
         }
@@ -192,7 +203,7 @@ impl Archive {
 
     /// The algorithm of the newest manifest.
     pub(crate) fn algorithm(&self) -> Option<Algorithm> {
-        Some(self.names.first()?.algorithm())
+        self.algorithm
     }
 
     /// Whether the manifests of this tree list the file with this path, or should.
@@ -200,6 +211,10 @@ impl Archive {
         match self.kind {
             ManifestKind::Sums => true,
             ManifestKind::Bag => path.starts_with(bag::PAYLOAD),
+            ManifestKind::Mhl => {
+                let history = self.history.as_ref();
+                history.is_none_or(|history| !history.ignore().matches_file(path))
+            }
         }
     }
 
@@ -209,7 +224,23 @@ impl Archive {
     ///
     /// A manifest or a temporary file cannot be read.
     pub(crate) fn records(&self) -> io::Result<Records> {
-        self.inputs.records()
+        let mut sorted = self.inputs.sorted();
+        for older in &self.older {
+            sorted.extend(older.sorted());
+        }
+        Records::merge(sorted)
+    }
+
+    /// The history of ASC MHL and its records, without those of journals.
+    ///
+    /// # Errors
+    ///
+    /// There is none; a temporary file cannot be read.
+    pub(crate) fn history(&self) -> io::Result<(History, Records)> {
+        let history = self.history.as_ref().map(History::without_damage);
+        let history = history.zip(self.older.first());
+        let (history, inputs) = history.ok_or_else(|| io::Error::other("there is no history"))?;
+        Ok((history, Records::merge(inputs.sorted())?))
     }
 
     /// The header of a new manifest that includes all manifests and journals.

@@ -122,7 +122,7 @@ impl Candidate {
         let last = last_line(&file, size)?;
         let is_ended = last.ends_with(b"\n");
         let info = match self.name.algorithm() {
-            Algorithm::Sha256 => None,
+            Algorithm::Sha256 | Algorithm::Several(_) => None,
             Algorithm::Blake3 => open_info(root, &name)?,
         };
         if let Some((info, info_size)) = info {
@@ -220,7 +220,7 @@ fn read_header(root: BorrowedFd<'_>, name: Name) -> io::Result<Result<Option<Hea
     let file_name = name.to_string();
     let (file, _) = open_regular(root, &*file_name)?;
     let info = match name.algorithm() {
-        Algorithm::Sha256 => None,
+        Algorithm::Sha256 | Algorithm::Several(_) => None,
         Algorithm::Blake3 => match open_info(root, &file_name)? {
             Some((info, _)) => Some(info),
             None => return Ok(Ok(None)),

@@ -35,7 +35,7 @@ impl Record {
         }
         let has = |file: FileDigest| {
             let found = hash_file(root, &self.path, file.algorithm, null)?;
-            io::Result::Ok(found == file)
+            io::Result::Ok(found.agrees_with(file))
         };
         match (announced, self.file) {
             (Announced::Replaces(new), Some(old)) if !has(new)? && has(old)? => Ok(Some(old)),

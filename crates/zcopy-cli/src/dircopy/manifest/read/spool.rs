@@ -193,15 +193,19 @@ impl PieceReader {
     }
 
     fn read(&mut self) -> io::Result<Option<(Vec<u8>, JournalEntry)>> {
-        let mut head = [0; JournalEntry::BYTES];
+        let mut head = [0; JournalEntry::HEAD_BYTES];
         if peek(&mut self.source)?.is_none() {
             return Ok(None);
         }
         self.source.read_exact(&mut head)?;
+        let n_bytes = JournalEntry::digest_bytes(head).ok_or(io::ErrorKind::InvalidData)?;
+        let mut digest = vec![0; n_bytes];
+        self.source.read_exact(&mut digest)?;
         let mut path = Vec::new();
         self.source.read_until(0, &mut path)?;
         path.pop();
-        let entry = JournalEntry::from_bytes(head).ok_or(io::ErrorKind::InvalidData)?;
+        let entry = JournalEntry::from_parts_of(head, &digest);
+        let entry = entry.ok_or(io::ErrorKind::InvalidData)?;
         Ok(Some((path, entry)))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -14,6 +15,8 @@ use crate::dircopy::manifest::bag::PathBase;
 use crate::dircopy::manifest::bag::write::BagWriter;
 use crate::dircopy::manifest::header::{Copied, Header};
 use crate::dircopy::manifest::kind::ManifestKind;
+use crate::dircopy::manifest::mhl::write::{GenerationWriter, Knowledge};
+use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::write::atomic_file::Exclusivity;
 
 /// Where a manifest is written.
@@ -25,6 +28,8 @@ pub(crate) struct Place<'a> {
     pub(crate) mode: Mode,
     /// What the paths of a bag are relative to.
     pub(crate) base: PathBase,
+    /// The path of the destination.
+    pub(crate) path: &'a Path,
 }
 
 /// A manifest under construction. The kinds know nothing of each other.
@@ -32,11 +37,13 @@ pub(crate) struct Place<'a> {
 pub(super) enum Output {
     Sums(Box<Sums>),
     Bag(BagWriter),
+    Mhl(Box<GenerationWriter>),
 }
 
 impl Output {
     pub(super) fn begin(
         place: Place<'_>,
+        archive: &Archive,
         algorithm: Algorithm,
         header: Header,
     ) -> io::Result<Self> {
@@ -44,21 +51,54 @@ impl Output {
             directory,
             mode,
             base,
+            path,
         } = place;
         Ok(match header.kind {
             ManifestKind::Sums => {
                 let sums = Sums::begin(directory, algorithm, header, mode)?;
                 Self::Sums(Box::new(sums))
             }
-            ManifestKind::Bag => Self::Bag(BagWriter::begin(directory, base, mode)?),
+            ManifestKind::Mhl => {
+                let (history, recorded) = archive.history()?;
+                let algorithms = algorithm.into();
+                let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                let generation =
+                    GenerationWriter::begin(directory, algorithms, history, recorded, &path, mode)?;
+                Self::Mhl(Box::new(generation))
+            }
+            ManifestKind::Bag => {
+                Self::Bag(BagWriter::begin(directory, base, algorithm.into(), mode)?)
+            }
         })
     }
 
     /// Adds a file. Paths come in ascending order.
-    pub(super) fn add(&mut self, path: &[u8], file: FileDigest) -> io::Result<()> {
+    pub(super) fn add(
+        &mut self,
+        path: &[u8],
+        file: FileDigest,
+        knowledge: Knowledge,
+    ) -> io::Result<()> {
         match self {
             Self::Sums(sums) => sums.add(path, file),
             Self::Bag(bag) => bag.add(path, file),
+            Self::Mhl(generation) => generation.add(path, file, knowledge),
+        }
+    }
+
+    /// Whether a file that differs from its record is listed with the digest that it has.
+    pub(super) fn lists_failures(&self) -> bool {
+        match self {
+            Self::Sums(_) | Self::Bag(_) => false,
+            Self::Mhl(_) => true,
+        }
+    }
+
+    /// Whether each record needs the checksums of all functions of the run.
+    pub(super) fn needs_all_checksums(&self) -> bool {
+        match self {
+            Self::Sums(_) | Self::Mhl(_) => false,
+            Self::Bag(_) => true,
         }
     }
 
@@ -66,7 +106,7 @@ impl Output {
     pub(super) fn copied(&self) -> &[Copied] {
         match self {
             Self::Sums(sums) => &sums.header.copied,
-            Self::Bag(_) => &[],
+            Self::Bag(_) | Self::Mhl(_) => &[],
         }
     }
 
@@ -74,6 +114,7 @@ impl Output {
         match self {
             Self::Sums(sums) => sums.main.has_lines() || sums.other.is_some(),
             Self::Bag(bag) => bag.has_lines(),
+            Self::Mhl(generation) => generation.has_lines(),
         }
     }
 
@@ -84,6 +125,7 @@ impl Output {
     ) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
         match self {
             Self::Sums(_) => Ok(Vec::new()),
+            Self::Mhl(generation) => generation.list(most_open),
             Self::Bag(bag) => {
                 let mismatches = bag.compare(most_open)?.into_iter();
                 Ok(mismatches
@@ -96,16 +138,17 @@ impl Output {
     pub(super) fn finish(self) -> io::Result<Vec<Finished>> {
         match self {
             Self::Sums(sums) => sums.finish(),
-            Self::Bag(bag) => {
-                let finished = bag.finish()?.into_iter().map(|path| Finished {
-                    path,
-                    // A bag replaces its tag files.
-                    exclusivity: Exclusivity::Atomic,
-                });
-                Ok(finished.collect())
-            }
+            // Both replace their own files.
+            Self::Bag(bag) => Ok(finished(bag.finish()?)),
+            Self::Mhl(generation) => Ok(finished(generation.finish()?)),
         }
     }
+}
+
+fn finished(paths: Vec<String>) -> Vec<Finished> {
+    let exclusivity = Exclusivity::Atomic;
+    let finished = paths.into_iter().map(|path| Finished { path, exclusivity });
+    finished.collect()
 }
 
 /// Lists of sums: one manifest for each algorithm that records use.

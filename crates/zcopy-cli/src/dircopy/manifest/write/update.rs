@@ -14,10 +14,11 @@ use super::output::{Output, Place};
 use super::writer::Finished;
 use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
-use crate::common::digest::Algorithm;
+use crate::common::digest::{Algorithm, AlgorithmSet};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::hash_file::hash_file;
 use crate::dircopy::manifest::header::Header;
+use crate::dircopy::manifest::mhl::write::Knowledge;
 use crate::dircopy::manifest::open_beneath::{self, Found};
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::manifest::read::merge::Records;
@@ -33,6 +34,8 @@ pub(crate) enum Line {
     Keep,
     /// This digest.
     Set(FileDigest),
+    /// The line of the earlier manifests; the file has been read, and has this other digest.
+    Differs(FileDigest),
     /// No line: no digest is known of the file that has this name now.
     Remove,
 }
@@ -91,6 +94,8 @@ pub(crate) struct Update<'a> {
     has_changed: bool,
     /// Files that cannot be accepted or searched for, each with its error.
     failures: Vec<(Vec<u8>, anyhow::Error)>,
+    /// The paths of files whose records lack a digest.
+    incomplete: BTreeSet<Vec<u8>>,
     /// The paths of files that have been accepted, in order.
     accepted: Vec<Vec<u8>>,
 }
@@ -109,11 +114,12 @@ impl<'a> Update<'a> {
     ) -> io::Result<Self> {
         Ok(Self {
             records: archive.records()?,
-            output: Output::begin(place, carrying.algorithm, header)?,
+            output: Output::begin(place, archive, carrying.algorithm, header)?,
             carrying,
             spellings: PathSpellings::default(),
             has_changed: false,
             failures: Vec::new(),
+            incomplete: BTreeSet::new(),
             accepted: Vec::new(),
         })
     }
@@ -132,17 +138,25 @@ impl<'a> Update<'a> {
             record = self.records.next()?;
         }
         let now = match (line, &record) {
-            (Line::Keep, Some(record)) => self.resolve(record)?,
+            (Line::Keep | Line::Differs(_), Some(record)) => {
+                let resolved = self.resolve(record)?;
+                resolved.and_then(|file| self.completed(path, file))
+            }
             (Line::Set(file), _) => Some(file),
-            (Line::Keep, None) | (Line::Remove, _) => None,
+            (Line::Keep | Line::Differs(_), None) | (Line::Remove, _) => None,
         };
         let has_changed = now != record.and_then(|record| record.file);
         self.has_changed |= has_changed;
         if is_accepted && has_changed && matches!(line, Line::Set(_)) {
             self.carrying.on_change.0(path, RecordChange::Accepted);
         }
-        if let Some(file) = now {
-            self.output.add(path, file)?;
+        match (now, line) {
+            (Some(_), Line::Differs(found)) if self.output.lists_failures() => {
+                self.output.add(path, found, Knowledge::Differs)?;
+            }
+            (Some(file), Line::Set(_)) => self.output.add(path, file, Knowledge::Read)?,
+            (Some(file), _) => self.output.add(path, file, Knowledge::Carried)?,
+            (None, _) => {}
         }
         Ok(now)
     }
@@ -200,7 +214,7 @@ impl<'a> Update<'a> {
                     on_change.0(&path, RecordChange::Accepted);
                 }
                 self.has_changed = true;
-                self.output.add(&path, file)?;
+                self.output.add(&path, file, Knowledge::Read)?;
                 self.accepted.push(path);
                 Ok(())
             }
@@ -238,11 +252,45 @@ impl<'a> Update<'a> {
                 }
             }
         }
+        let file = file.and_then(|file| self.completed(&record.path, file));
         self.has_changed |= file != record.file;
         match file {
-            Some(file) => self.output.add(&record.path, file),
+            Some(file) => self.output.add(&record.path, file, Knowledge::Carried),
             None => Ok(()),
         }
+    }
+
+    /// The digest of a record with the checksums of all functions that the manifest has. Reads the
+    /// file if the record lacks some. `None` if that fails, which is reported.
+    fn completed(&mut self, path: &[u8], file: FileDigest) -> Option<FileDigest> {
+        let Carrying {
+            root,
+            algorithm,
+            null,
+            ..
+        } = self.carrying;
+        let has_all = AlgorithmSet::from(file.algorithm).includes(algorithm.into());
+        if has_all || !self.output.needs_all_checksums() {
+            return Some(file);
+        }
+        let set = file.algorithms_with(algorithm.into());
+        let found = hash_file(root, path, set.into(), null).map_err(anyhow::Error::from);
+        let found = found.and_then(|found| {
+            if found.agrees_with(file) {
+                Ok(found)
+            } else {
+                Err(anyhow!(
+                    "it differs from the digest that it was recorded with"
+                ))
+            }
+        });
+        found
+            .map_err(|error| {
+                let error = error.context("its record lacks a digest");
+                self.failures.push((path.to_vec(), error));
+                self.incomplete.insert(path.to_vec());
+            })
+            .ok()
     }
 
     /// Calls [`Record::resolve`], and adds the path to its error.
@@ -309,7 +357,9 @@ impl<'a> Update<'a> {
         &mut self,
         most_open: usize,
     ) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
-        self.output.compare(most_open)
+        let mut mismatches = self.output.compare(most_open)?;
+        mismatches.retain(|(path, _)| !self.incomplete.contains(path));
+        Ok(mismatches)
     }
 
     /// Gives the manifest its name. There may be several files.

@@ -62,7 +62,7 @@ impl Writer {
         hash.update(&comments);
         let mut lines = BufferedFile::begin(directory, mode)?;
         let info = match algorithm {
-            Algorithm::Sha256 => {
+            Algorithm::Sha256 | Algorithm::Several(_) => {
                 lines.buffer.append(&mut comments);
                 None
             }

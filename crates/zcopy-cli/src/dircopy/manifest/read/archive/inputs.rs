@@ -8,7 +8,7 @@ use crate::dircopy::file_ranges::FileRanges;
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::read::lines::Lines;
-use crate::dircopy::manifest::read::merge::{Records, Sorted};
+use crate::dircopy::manifest::read::merge::Sorted;
 use crate::dircopy::manifest::read::spool::{Piece, PieceReader, Spool};
 use crate::dircopy::manifest::record::{self, LineReader, Listed, Origin};
 
@@ -28,12 +28,8 @@ enum Input {
 }
 
 impl Inputs {
-    /// Merges the records.
-    ///
-    /// # Errors
-    ///
-    /// A manifest or the temporary file cannot be read.
-    pub(super) fn records(&self) -> io::Result<Records> {
+    /// The readers of all inputs.
+    pub(super) fn sorted(&self) -> Vec<Sorted> {
         let mut inputs = Vec::with_capacity(self.inputs.len());
         for input in &self.inputs {
             match (input, &self.spool) {
@@ -48,7 +44,7 @@ impl Inputs {
                 (Input::Piece(_), None) => {}
             }
         }
-        Records::merge(inputs)
+        inputs
     }
 }
 

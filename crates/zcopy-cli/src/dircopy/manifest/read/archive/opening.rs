@@ -12,6 +12,7 @@ use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::journal::{HeaderAndEntries, LeftJournal};
 use crate::dircopy::manifest::kind::ManifestKind;
+use crate::dircopy::manifest::name::Name;
 use crate::dircopy::manifest::read::candidate::{Candidate, Order};
 use crate::dircopy::manifest::read::copied_manifests::separate_copied;
 use crate::dircopy::manifest::read::damage::Damage;
@@ -76,6 +77,7 @@ impl Archive {
         Ok(Self {
             kind: ManifestKind::Sums,
             has_manifest: !names.is_empty(),
+            algorithm: names.first().map(Name::algorithm),
             names,
             own,
             copied: separated.copied,
@@ -83,6 +85,8 @@ impl Archive {
             newest_manifest,
             damaged: opening.damaged,
             inputs: opening.inputs.finish()?,
+            older: Vec::new(),
+            history: None,
             journals: opening.journals,
             stale,
         })

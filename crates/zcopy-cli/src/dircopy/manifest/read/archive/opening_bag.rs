@@ -70,6 +70,7 @@ impl Archive {
         Ok(Self {
             kind: ManifestKind::Bag,
             has_manifest: !manifests.is_empty(),
+            algorithm: tag_files::algorithm_of(&manifests),
             names: Vec::new(),
             own: Vec::new(),
             copied: Vec::new(),
@@ -77,6 +78,8 @@ impl Archive {
             newest_manifest,
             damaged: opening.damaged,
             inputs: opening.inputs.finish()?,
+            older: Vec::new(),
+            history: None,
             journals: opening.journals,
             stale,
         })
@@ -89,10 +92,8 @@ impl Opening<'_> {
         let mut damage = None;
         self.inputs.sort(|| match lines.next() {
             Ok(Some((path, checksum))) => {
-                let digest = checksum.to_digest();
-                let algorithm = crate::common::digest::Algorithm::Sha256;
-                let file = digest.map(|digest| FileDigest { algorithm, digest });
-                Ok(file.map(|file| (path, JournalEntry::Has(file))))
+                let file = FileDigest::from_checksum(lines.algorithm(), &checksum);
+                Ok(file.map(|file| (path, JournalEntry::HasAlso(file))))
             }
             Ok(None) => Ok(None),
             Err(found) => {

@@ -1,0 +1,28 @@
+//! Histories of ASC MHL 2.0: each run adds a generation, a list of files with their digests.
+//!
+//! - `c4`: digests of SHA-512 in base 58.
+//! - `format`: the names of digests.
+//! - `history`: finds and verifies the generations of a tree; `chain`: the list of them.
+//! - `generation`: reads the files of one generation; `xml`: elements and their text.
+//! - `ignore`: which files a history leaves out.
+//! - `directories`: the digests of directories.
+//! - `write`: writes a generation.
+
+pub(crate) mod history;
+pub(crate) mod ignore;
+pub(crate) mod write;
+
+mod c4;
+mod chain;
+mod directories;
+mod format;
+mod generation;
+mod xml;
+
+pub(crate) use xml::can_have;
+
+/// The directory of a history, in the root of the tree.
+pub(crate) const DIRECTORY: &str = "ascmhl";
+
+/// The list of all generations.
+const CHAIN: &str = "ascmhl_chain.xml";

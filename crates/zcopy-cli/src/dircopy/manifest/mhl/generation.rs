@@ -1,0 +1,75 @@
+//! Reads a generation.
+
+use std::io::{self, BufRead};
+
+use super::format;
+use super::xml::{Tag, Tags};
+use crate::dircopy::hash::FileDigest;
+
+/// A file of a generation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub(super) path: String,
+    /// The checksums that the file should have: those of a file that failed are not among them.
+    pub(super) file: Option<FileDigest>,
+}
+
+/// The files of a generation, one after another.
+pub(super) struct Generation<R> {
+    tags: Tags<R>,
+    /// The patterns that were read so far.
+    pub(super) patterns: Vec<String>,
+}
+
+impl<R: BufRead> Generation<R> {
+    pub(super) fn of(source: R) -> Self {
+        Self {
+            tags: Tags::of(source),
+            patterns: Vec::new(),
+        }
+    }
+
+    /// The next file.
+    ///
+    /// # Errors
+    ///
+    /// The generation cannot be read, or is malformed.
+    pub(super) fn next(&mut self) -> io::Result<Option<Listed>> {
+        let mut listed: Option<Listed> = None;
+        let mut has_failed = false;
+        while let Some(tag) = self.tags.next()? {
+            match tag {
+                Tag::Start { name, action, .. } => {
+                    if name == "hash" {
+                        listed = Some(Listed {
+                            path: String::new(),
+                            file: None,
+                        });
+                    }
+                    has_failed = action.as_deref() == Some("failed");
+                }
+                Tag::End { name, text } => match (&*name, &mut listed) {
+                    ("pattern", None) => self.patterns.push(text),
+                    ("path", Some(listed)) => listed.path = text,
+                    ("hash", Some(_)) => return Ok(listed),
+                    (format, Some(listed)) if !has_failed => {
+                        let Some(algorithm) = format::algorithm_of(format) else {
+                            continue;
+                        };
+                        let checksum = format::parse(algorithm, text.trim());
+                        let malformed =
+                            || io::Error::other(format!("{format}: {text:?} is no digest"));
+                        let checksum = checksum.ok_or_else(malformed)?;
+                        let new = FileDigest::from_checksum(algorithm, &checksum);
+                        listed.file = match (listed.file, new) {
+                            (Some(file), Some(new)) => Some(file.joined(new)),
+                            (file, new) => file.or(new),
+                        };
+                    }
+                    _ => {}
+                },
+            }
+        }
+        Ok(None)
+    }
+}

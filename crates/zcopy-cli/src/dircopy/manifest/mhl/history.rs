@@ -1,0 +1,282 @@
+//! The generations of a tree.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::chain::{self, Link};
+use super::generation::{Generation, Listed};
+use super::ignore::Ignore;
+use super::{CHAIN, DIRECTORY};
+use crate::common::digest::Algorithm;
+use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
+use crate::dircopy::hash::FileDigest;
+use crate::dircopy::manifest::read::contents::open_regular;
+use crate::dircopy::manifest::read::damage::Damage;
+
+/// How much is read at once, in bytes.
+const BLOCK: usize = 64 << 10;
+
+/// The file of a generation.
+#[derive(Clone, Debug)]
+pub(crate) struct GenerationFile {
+    pub(super) link: Link,
+    /// The directory that it is in.
+    pub(super) directory: Arc<OwnedFd>,
+}
+
+impl GenerationFile {
+    pub(super) fn open(&self) -> io::Result<File> {
+        Ok(open_regular(self.directory.as_fd(), &*self.link.name)?.0)
+    }
+
+    /// The path of the file from the root of its tree.
+    pub(crate) fn path(&self) -> String {
+        format!("{DIRECTORY}/{}", self.link.name)
+    }
+
+    fn verify(&self) -> Result<(), Damage> {
+        if sha512_of(self.open()?)? == self.link.checksum {
+            Ok(())
+        } else {
+            Err(Damage::Other("it differs from its C4 in the chain"))
+        }
+    }
+}
+
+/// The history of a destination, and that of the source.
+#[derive(Debug)]
+pub(crate) struct History {
+    /// The generations of the destination, the oldest first.
+    pub(super) generations: Vec<GenerationFile>,
+    /// How many of them the destination has. The others are those of the source.
+    pub(super) n_own: usize,
+    /// Further generations of the source, if its history is another one.
+    compared: Vec<GenerationFile>,
+    pub(super) ignore: Ignore,
+    algorithm: Option<Algorithm>,
+    /// Generations that are damaged, and lists that cannot be read.
+    damaged: Vec<(String, Damage)>,
+}
+
+impl History {
+    /// Finds the history in the root of a destination, and that in the root of a source.
+    ///
+    /// If one of the two begins with all generations of the other one, the longer one counts. A
+    /// directory of the destination without a list is no history if `is_unfinished`: a killed run
+    /// may have left it.
+    pub(crate) fn find(
+        root: BorrowedFd<'_>,
+        source: Option<BorrowedFd<'_>>,
+        is_unfinished: bool,
+    ) -> Self {
+        let mut damaged = Vec::new();
+        let mut generations_in = |root, is_unfinished| {
+            generations_of(root, is_unfinished).unwrap_or_else(|damage| {
+                damaged.push((format!("{DIRECTORY}/{CHAIN}"), damage));
+                Vec::new()
+            })
+        };
+        let own = generations_in(root, is_unfinished);
+        let others = source.map(|source| generations_in(source, true));
+        let others = others.unwrap_or_default();
+        let n_own = own.len();
+        let pairs = own.iter().zip(&others);
+        let n_common = pairs
+            .take_while(|(own, other)| own.link.checksum == other.link.checksum)
+            .count();
+        let (mut generations, mut compared) = (own, Vec::new());
+        let further = others.into_iter().skip(n_common);
+        if n_common == n_own {
+            generations.extend(further);
+        } else {
+            compared = further.collect();
+        }
+        for file in generations.iter().chain(&compared) {
+            if let Err(damage) = file.verify() {
+                damaged.push((file.path(), damage));
+            }
+        }
+        Self {
+            generations,
+            n_own,
+            compared,
+            ignore: Ignore::new(Vec::new()),
+            algorithm: None,
+            damaged,
+        }
+    }
+
+    /// Whether a tree has a history.
+    pub(crate) fn is_in(root: BorrowedFd<'_>) -> bool {
+        let chain = format!("{DIRECTORY}/{CHAIN}");
+        rustix::fs::statat(root, chain, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.generations.is_empty()
+    }
+
+    /// The algorithm of the digests in the newest generation.
+    pub(crate) fn algorithm(&self) -> Option<Algorithm> {
+        self.algorithm
+    }
+
+    pub(crate) fn ignore(&self) -> &Ignore {
+        &self.ignore
+    }
+
+    /// The same generations, without their damage.
+    pub(crate) fn without_damage(&self) -> Self {
+        Self {
+            generations: self.generations.clone(),
+            n_own: self.n_own,
+            compared: Vec::new(),
+            ignore: self.ignore.clone(),
+            algorithm: self.algorithm,
+            damaged: Vec::new(),
+        }
+    }
+
+    pub(crate) fn take_damaged(&mut self) -> Vec<(String, Damage)> {
+        std::mem::take(&mut self.damaged)
+    }
+
+    /// When the newest generation of the destination was written.
+    pub(crate) fn modified(&self) -> Option<Timestamp> {
+        let file = self.generations[..self.n_own].last()?.open().ok()?;
+        Timestamp::try_from(file.metadata().ok()?.modified().ok()?).ok()
+    }
+
+    /// Reads all generations of the history, the oldest first, and then those of the source that
+    /// are only compared. `add` gets the reader of each.
+    ///
+    /// # Errors
+    ///
+    /// The error of `add`.
+    pub(crate) fn read(
+        &mut self,
+        mut add: impl FnMut(Part, &mut Files) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let own = self.generations.iter().map(|file| (Part::Own, file));
+        let compared = self.compared.iter().map(|file| (Part::Compared, file));
+        for (part, file) in own.chain(compared) {
+            let opened = match file.open() {
+                Ok(opened) => opened,
+                Err(error) => {
+                    self.damaged.push((file.path(), error.into()));
+                    continue;
+                }
+            };
+            let source = BufReader::with_capacity(BLOCK, opened);
+            let mut files = Files {
+                generation: Generation::of(source),
+                algorithm: None,
+                damage: None,
+            };
+            add(part, &mut files)?;
+            if let Some(damage) = files.damage.take() {
+                self.damaged.push((file.path(), damage));
+            }
+            if part == Part::Own {
+                self.algorithm = files.algorithm.or(self.algorithm);
+                self.ignore = Ignore::new(files.generation.patterns);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a generation belongs to the history of the destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Own,
+    /// It belongs to another history, that of the source.
+    Compared,
+}
+
+/// The files of a generation.
+pub(crate) struct Files {
+    generation: Generation<BufReader<File>>,
+    /// The algorithm of the last file.
+    algorithm: Option<Algorithm>,
+    damage: Option<Damage>,
+}
+
+impl Files {
+    /// The next path and its digest. `None` at the end, or where the generation is malformed.
+    pub(crate) fn next(&mut self) -> Option<(Vec<u8>, FileDigest)> {
+        loop {
+            let listed = match self.generation.next() {
+                Ok(listed) => listed?,
+                Err(error) => {
+                    self.damage = Some(Damage::Unreadable(error));
+                    return None;
+                }
+            };
+            let Listed {
+                path,
+                file: Some(file),
+            } = listed
+            else {
+                continue;
+            };
+            self.algorithm = Some(file.algorithm);
+            return Some((path.into_bytes(), file));
+        }
+    }
+}
+
+/// The generations in the root of a tree, the oldest first.
+fn generations_of(
+    root: BorrowedFd<'_>,
+    is_unfinished: bool,
+) -> Result<Vec<GenerationFile>, Damage> {
+    let directory = match directory_in(root) {
+        Ok(directory) => Arc::new(directory),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let chain = match open_regular(directory.as_fd(), CHAIN) {
+        Ok((chain, _)) => chain,
+        Err(error) if is_unfinished && error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Vec::new());
+        }
+        Err(error) => return Err(Damage::from_error(error)),
+    };
+    let links = chain::read(BufReader::new(chain)).map_err(Damage::Unreadable)?;
+    let file = |link| GenerationFile {
+        link,
+        directory: Arc::clone(&directory),
+    };
+    Ok(links.into_iter().map(file).collect())
+}
+
+/// Opens the directory of a history.
+pub(super) fn directory_in(root: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(root, DIRECTORY, flags, Mode::empty()) {
+        // A file of this name is no history.
+        Err(Errno::NOTDIR | Errno::LOOP) => Err(io::ErrorKind::NotFound.into()),
+        opened => Ok(opened?),
+    }
+}
+
+/// The SHA-512 of a file.
+fn sha512_of(mut file: File) -> io::Result<Checksum> {
+    let mut hasher = Hasher::new(ChecksumAlgorithm::Sha512);
+    let mut block = vec![0; BLOCK];
+    loop {
+        match file.read(&mut block) {
+            Ok(0) => return Ok(hasher.finish()),
+            Ok(n) => hasher.update(&block[..n]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

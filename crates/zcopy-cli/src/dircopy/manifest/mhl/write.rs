@@ -1,0 +1,570 @@
+//! Writes a generation.
+//!
+//! A run lists the files that it has read. The digests of directories have those of all files: of a
+//! file that the run has not read, they have the recorded one. A file without a record is read and
+//! listed as an original.
+
+use std::ffi::{CString, OsStr};
+use std::fs::File;
+use std::io::{self, BufWriter, Read as _, Seek as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use jiff::Timestamp;
+use rustix::fs::{AtFlags, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::chain::{self, Link};
+use super::directories::{DirectoryDigest, Entries};
+use super::format::{FORMATS, text_of};
+use super::history::{GenerationFile, History, directory_in};
+use super::xml::escape;
+use super::{CHAIN, DIRECTORY};
+use crate::common::digest::AlgorithmSet;
+use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
+use crate::common::sys;
+use crate::dircopy::hash::FileDigest;
+use crate::dircopy::manifest::hash_file::hash_file;
+use crate::dircopy::manifest::inventory::{Inventory, Kinds};
+use crate::dircopy::manifest::journal::entry::JournalEntry;
+use crate::dircopy::manifest::journal::is_journal;
+use crate::dircopy::manifest::open_beneath;
+use crate::dircopy::manifest::read::merge::{Records, Sorted};
+use crate::dircopy::manifest::read::spool::{PieceReader, Sorter, Spool};
+use crate::dircopy::manifest::record::{Announced, Record};
+use crate::dircopy::manifest::write::buffered_file::BufferedFile;
+use crate::dircopy::stat::size;
+use crate::dircopy::walk::listing;
+use crate::dircopy::write::atomic_file::{Durability, Replace, temp_name};
+use crate::dircopy::write::temporary_file::temporary_file;
+
+/// How a run knows the digest of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Knowledge {
+    /// It has read the file.
+    Read,
+    /// It has read the file, which differs from its record.
+    Differs,
+    /// An earlier run has recorded it.
+    Carried,
+}
+
+/// A generation that is being written. If this is dropped, nothing remains of it.
+#[derive(Debug)]
+pub(crate) struct GenerationWriter {
+    root: Arc<OwnedFd>,
+    algorithms: AlgorithmSet,
+    history: History,
+    /// The records of the history.
+    recorded: Records,
+    /// The files of the run.
+    found: Sorter<Spool>,
+    n_files: u64,
+    /// The name of the tree.
+    name: String,
+    mode: Mode,
+    list: Option<List>,
+}
+
+/// The elements of a generation.
+#[derive(Debug)]
+struct List {
+    elements: File,
+    has_elements: bool,
+    /// The digests of the root. `None` if a file could not be read.
+    root: Option<Vec<(ChecksumAlgorithm, DirectoryDigest)>>,
+}
+
+impl GenerationWriter {
+    /// Begins a generation of the history in `root`. `recorded` are the records of the history, and
+    /// `name` is the name of the tree.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file cannot be made.
+    pub(crate) fn begin(
+        root: &Arc<OwnedFd>,
+        algorithms: AlgorithmSet,
+        history: History,
+        recorded: Records,
+        name: &Path,
+        mode: Mode,
+    ) -> io::Result<Self> {
+        let name = name.file_name().unwrap_or(OsStr::new("root"));
+        Ok(Self {
+            root: Arc::clone(root),
+            algorithms,
+            history,
+            recorded,
+            found: Sorter::new(Spool::new()?),
+            n_files: 0,
+            name: name.to_string_lossy().into_owned(),
+            mode,
+            list: None,
+        })
+    }
+
+    /// Adds a file.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file cannot be written.
+    pub(crate) fn add(
+        &mut self,
+        path: &[u8],
+        file: FileDigest,
+        knowledge: Knowledge,
+    ) -> io::Result<()> {
+        self.n_files += 1;
+        let entry = match knowledge {
+            Knowledge::Read => JournalEntry::Has(file),
+            Knowledge::Differs => JournalEntry::Announced(Announced::Replaces(file)),
+            Knowledge::Carried => JournalEntry::Announced(Announced::Adds(file)),
+        };
+        self.found.add(path.to_vec(), entry)
+    }
+
+    /// Whether it has any files.
+    pub(crate) fn has_lines(&self) -> bool {
+        self.n_files > 0
+    }
+
+    /// Walks the tree, and makes the elements of its files and directories. Returns the files that
+    /// cannot be read, each with its error.
+    ///
+    /// # Errors
+    ///
+    /// A directory cannot be read; a temporary file cannot be written.
+    pub(crate) fn list(&mut self, most_open: usize) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
+        let found = std::mem::replace(&mut self.found, Sorter::new(Spool::new()?));
+        let (spool, pieces) = found.finish()?;
+        let spool = spool.finish()?;
+        let pieces = pieces.into_iter();
+        let pieces = pieces.map(|piece| Sorted::Piece(PieceReader::new(&spool, piece)));
+        let ignore = self.history.ignore.clone();
+        let is_listed = |path: &[u8], is_directory: bool| {
+            let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+            let is_hidden = temp_name::is_temp_name(name) || is_journal(path);
+            !is_hidden && !ignore.matches(path, is_directory)
+        };
+        let root = self.root.as_fd();
+        let inventory = Inventory::of(root, most_open, Kinds::FilesAndDirectories, is_listed)?;
+        let mut listing = Listing {
+            root,
+            null: File::options().write(true).open("/dev/null")?,
+            algorithms: self.algorithms,
+            found: Records::merge(pieces.collect())?,
+            recorded: &mut self.recorded,
+            levels: Vec::new(),
+            elements: BufWriter::new(temporary_file()?),
+            has_elements: false,
+            date: date(Timestamp::now()),
+            failures: Vec::new(),
+        };
+        listing.enter(Vec::new());
+        let mut tree = inventory.paths()?;
+        while let Some(Record { path, .. }) = tree.next()? {
+            listing.leave_until(&path)?;
+            match path.strip_suffix(b"/") {
+                Some(directory) => listing.enter(directory.to_vec()),
+                None => listing.add_file(path)?,
+            }
+        }
+        while listing.levels.len() > 1 {
+            listing.leave()?;
+        }
+        let top = listing.levels.pop();
+        let mut elements = listing.elements.into_inner().map_err(io::Error::from)?;
+        elements.rewind()?;
+        self.list = Some(List {
+            elements,
+            has_elements: listing.has_elements,
+            root: top.and_then(Level::finish),
+        });
+        Ok(listing.failures)
+    }
+
+    /// Gives the generation its name, and adds it to the list of all generations. Returns the path
+    /// of the generation.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read or written.
+    pub(crate) fn finish(mut self) -> io::Result<Vec<String>> {
+        let unlisted = || io::Error::other("the tree was not listed");
+        let mut list = self.list.take().ok_or_else(unlisted)?;
+        match rustix::fs::mkdirat(&self.root, DIRECTORY, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let directory = Arc::new(directory_in(self.root.as_fd())?);
+        for generation in &self.history.generations[self.history.n_own..] {
+            self.copy(generation, &directory)?;
+        }
+        let generations = self.history.generations.iter();
+        let mut links: Vec<_> = generations.map(|file| file.link.clone()).collect();
+        let number = links.last().map_or(1, |last| last.number.saturating_add(1));
+        remove_orphans(directory.as_fd(), number, &links)?;
+        let time = Timestamp::now().strftime("%Y-%m-%d_%H%M%SZ");
+        let name = format!("{number:04}_{}_{time}.mhl", self.name);
+        let mut file = BufferedFile::begin(&directory, self.mode)?;
+        let mut hasher = Hasher::new(ChecksumAlgorithm::Sha512);
+        let mut put = |bytes: &[u8]| {
+            hasher.update(bytes);
+            file.buffer.extend_from_slice(bytes);
+            file.flush_block()
+        };
+        put(&self.head(&list))?;
+        let mut block = [0; 8 << 10];
+        loop {
+            let n = list.elements.read(&mut block)?;
+            if n == 0 {
+                break;
+            }
+            put(&block[..n])?;
+        }
+        if list.has_elements {
+            put(b"  </hashes>\n")?;
+        }
+        put(b"</hashlist>\n")?;
+        commit(file, &name)?;
+        links.push(Link {
+            number,
+            name: name.clone(),
+            checksum: hasher.finish(),
+        });
+        let mut file = BufferedFile::begin(&directory, self.mode)?;
+        file.buffer = chain::write(&links);
+        commit(file, CHAIN)?;
+        Ok(vec![format!("{DIRECTORY}/{name}")])
+    }
+
+    /// Copies a generation of the source.
+    fn copy(&self, generation: &GenerationFile, directory: &Arc<OwnedFd>) -> io::Result<()> {
+        let mut file = BufferedFile::begin(directory, self.mode)?;
+        generation.open()?.read_to_end(&mut file.buffer)?;
+        let mut hasher = Hasher::new(ChecksumAlgorithm::Sha512);
+        hasher.update(&file.buffer);
+        if hasher.finish() != generation.link.checksum {
+            return Err(io::Error::other("a generation of the source has changed"));
+        }
+        commit(file, &generation.link.name)
+    }
+
+    /// Everything before the elements.
+    fn head(&self, list: &List) -> Vec<u8> {
+        let date = date(Timestamp::now());
+        let mut xml = Vec::new();
+        let mut host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        host.truncate(host.trim_end().len());
+        // Writing to a vector cannot fail.
+        let _ = write!(
+            xml,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+             <hashlist version=\"2.0\" xmlns=\"urn:ASC:MHL:v2.0\">\n  \
+             <creatorinfo>\n    <creationdate>{date}</creationdate>\n    <hostname>"
+        );
+        escape(&host, &mut xml);
+        let _ = write!(
+            xml,
+            "</hostname>\n    <tool version=\"{}\">zc-dircopy</tool>\n  </creatorinfo>\n  \
+             <processinfo>\n    <process>transfer</process>\n",
+            env!("CARGO_PKG_VERSION")
+        );
+        if let Some(root) = &list.root {
+            xml.extend_from_slice(b"    <roothash>\n");
+            write_digests(root, &date, &mut xml);
+            xml.extend_from_slice(b"    </roothash>\n");
+        }
+        xml.extend_from_slice(b"    <ignore>\n");
+        for pattern in self.history.ignore.patterns() {
+            xml.extend_from_slice(b"      <pattern>");
+            escape(pattern, &mut xml);
+            xml.extend_from_slice(b"</pattern>\n");
+        }
+        xml.extend_from_slice(b"    </ignore>\n  </processinfo>\n");
+        if list.has_elements {
+            xml.extend_from_slice(b"  <hashes>\n");
+        }
+        xml
+    }
+}
+
+/// A tree that is being listed.
+struct Listing<'a> {
+    root: BorrowedFd<'a>,
+    null: File,
+    algorithms: AlgorithmSet,
+    found: Records,
+    recorded: &'a mut Records,
+    /// The directories from the root to the current one.
+    levels: Vec<Level>,
+    elements: BufWriter<File>,
+    has_elements: bool,
+    date: String,
+    failures: Vec<(Vec<u8>, anyhow::Error)>,
+}
+
+/// A directory.
+struct Level {
+    path: Vec<u8>,
+    entries: Vec<Entries>,
+    /// Whether the digests of all files are known.
+    is_known: bool,
+}
+
+impl Level {
+    fn finish(self) -> Option<Vec<(ChecksumAlgorithm, DirectoryDigest)>> {
+        let digests = self.entries.into_iter();
+        let digests = digests.map(|entries| (entries.algorithm(), entries.finish()));
+        self.is_known.then(|| digests.collect())
+    }
+}
+
+impl Listing<'_> {
+    fn enter(&mut self, path: Vec<u8>) {
+        let in_order = FORMATS.into_iter().map(|(_, algorithm)| algorithm);
+        let algorithms = in_order.filter(|algorithm| self.algorithms.contains(*algorithm));
+        self.levels.push(Level {
+            path,
+            entries: algorithms.map(Entries::new).collect(),
+            is_known: true,
+        });
+    }
+
+    /// Leaves the directories that this path is not in.
+    fn leave_until(&mut self, path: &[u8]) -> io::Result<()> {
+        while self.levels.len() > 1
+            && let Some(level) = self.levels.last()
+        {
+            let below = path.strip_prefix(&*level.path);
+            if below.is_some_and(|below| below.starts_with(b"/")) {
+                break;
+            }
+            self.leave()?;
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        let Some(level) = self.levels.pop() else {
+            return Ok(());
+        };
+        let path = level.path.clone();
+        let digests = level.finish();
+        let Some(above) = self.levels.last_mut() else {
+            return Ok(());
+        };
+        let Some(digests) = digests else {
+            above.is_known = false;
+            return Ok(());
+        };
+        for (entries, (_, digest)) in above.entries.iter_mut().zip(&digests) {
+            entries.add_directory(base_name(&path), *digest);
+        }
+        let stat = open_beneath::stat(self.root, &path)?;
+        let mut xml = b"    <directoryhash>\n".to_vec();
+        write_path(&path, &stat, None, &mut xml);
+        write_digests(&digests, &self.date, &mut xml);
+        xml.extend_from_slice(b"    </directoryhash>\n");
+        self.put(&xml)
+    }
+
+    fn put(&mut self, element: &[u8]) -> io::Result<()> {
+        self.has_elements = true;
+        self.elements.write_all(element)
+    }
+
+    fn add_file(&mut self, path: Vec<u8>) -> io::Result<()> {
+        let recorded = self.recorded.find(&path)?.and_then(|record| record.file);
+        let found = self.found.find(&path)?;
+        let (file, knowledge) = match found {
+            Some(Record {
+                announced: Some(Announced::Adds(file)),
+                ..
+            }) => (Some(file), Knowledge::Carried),
+            Some(Record {
+                announced: Some(Announced::Replaces(file)),
+                ..
+            }) => (Some(file), Knowledge::Differs),
+            Some(Record { file, .. }) => (file, Knowledge::Read),
+            None => (None, Knowledge::Read),
+        };
+        let is_complete = file.is_some_and(|file| {
+            let own = AlgorithmSet::from(file.algorithm);
+            let is_comparable = recorded.is_none_or(|recorded| file.agreement(recorded).is_some());
+            own.includes(self.algorithms) && is_comparable
+        });
+        let (file, knowledge) = match file.filter(|_| is_complete) {
+            Some(file) => (file, knowledge),
+            None => match self.read(&path, recorded.or(file)) {
+                Ok(read) => (read, Knowledge::Read),
+                Err(error) => {
+                    self.failures.push((path, error));
+                    if let Some(level) = self.levels.last_mut() {
+                        level.is_known = false;
+                    }
+                    return Ok(());
+                }
+            },
+        };
+        if let Some(level) = self.levels.last_mut() {
+            for entries in &mut level.entries {
+                if let Some(checksum) = file.checksum(entries.algorithm()) {
+                    entries.add_file(base_name(&path), checksum);
+                }
+            }
+        }
+        match (knowledge, recorded) {
+            // A file that differs from its journal has no original.
+            (Knowledge::Carried, _) | (Knowledge::Differs, None) => Ok(()),
+            (Knowledge::Read | Knowledge::Differs, _) => self.put_file(&path, file, recorded),
+        }
+    }
+
+    /// Reads a file that lacks digests. Those of the functions that it is recorded with are made
+    /// too.
+    fn read(&self, path: &[u8], recorded: Option<FileDigest>) -> anyhow::Result<FileDigest> {
+        let set = recorded.map_or(self.algorithms, |file| {
+            file.algorithms_with(self.algorithms)
+        });
+        hash_file(self.root, path, set.into(), &self.null)
+            .map_err(|error| anyhow!(error).context("cannot read its copy"))
+    }
+
+    fn put_file(
+        &mut self,
+        path: &[u8],
+        file: FileDigest,
+        recorded: Option<FileDigest>,
+    ) -> io::Result<()> {
+        let stat = open_beneath::stat(self.root, path)?;
+        let mut xml = b"    <hash>\n".to_vec();
+        write_path(path, &stat, Some(size(&stat)), &mut xml);
+        let has_failed = recorded.is_some_and(|recorded| file.agreement(recorded) == Some(false));
+        for (name, algorithm) in FORMATS {
+            let Some(checksum) = file.checksum(algorithm) else {
+                continue;
+            };
+            let known = recorded.map(|recorded| recorded.checksum(algorithm));
+            let action = match known {
+                None => "original",
+                Some(Some(known)) if known != checksum => "failed",
+                // Nothing vouches for a new digest of a file that has failed.
+                Some(None) if has_failed => continue,
+                Some(_) => "verified",
+            };
+            write_checksum(
+                name,
+                algorithm,
+                &checksum,
+                Some(action),
+                &self.date,
+                &mut xml,
+            );
+        }
+        xml.extend_from_slice(b"    </hash>\n");
+        self.put(&xml)
+    }
+}
+
+fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
+/// A time as XML has it.
+fn date(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string()
+}
+
+fn write_path(path: &[u8], stat: &Stat, size: Option<u64>, xml: &mut Vec<u8>) {
+    xml.extend_from_slice(b"      <path");
+    // Writing to a vector cannot fail.
+    if let Some(size) = size {
+        let _ = write!(xml, " size=\"{size}\"");
+    }
+    if let Ok(modified) = Timestamp::from_second(stat.st_mtime) {
+        let _ = write!(xml, " lastmodificationdate=\"{}\"", date(modified));
+    }
+    xml.push(b'>');
+    // Only paths that XML can have are copied.
+    escape(&OsStr::from_bytes(path).to_string_lossy(), xml);
+    xml.extend_from_slice(b"</path>\n");
+}
+
+fn write_digests(digests: &[(ChecksumAlgorithm, DirectoryDigest)], date: &str, xml: &mut Vec<u8>) {
+    for (element, content) in [("content", true), ("structure", false)] {
+        let _ = writeln!(xml, "      <{element}>");
+        for (algorithm, digest) in digests {
+            let mut formats = FORMATS.into_iter();
+            let format = formats.find(|(_, known)| known == algorithm);
+            let checksum = if content {
+                digest.content
+            } else {
+                digest.structure
+            };
+            if let Some((name, algorithm)) = format {
+                xml.extend_from_slice(b"  ");
+                write_checksum(name, algorithm, &checksum, None, date, xml);
+            }
+        }
+        let _ = writeln!(xml, "      </{element}>");
+    }
+}
+
+fn write_checksum(
+    name: &str,
+    algorithm: ChecksumAlgorithm,
+    checksum: &Checksum,
+    action: Option<&str>,
+    date: &str,
+    xml: &mut Vec<u8>,
+) {
+    let text = text_of(algorithm, checksum);
+    let _ = write!(xml, "      <{name}");
+    if let Some(action) = action {
+        let _ = write!(xml, " action=\"{action}\"");
+    }
+    let _ = writeln!(xml, " hashdate=\"{date}\">{text}</{name}>");
+}
+
+/// Removes generations that a killed run left and did not add to the list.
+fn remove_orphans(directory: BorrowedFd<'_>, number: u32, links: &[Link]) -> io::Result<()> {
+    let prefix = format!("{number:04}_");
+    let mut orphans = Vec::new();
+    for name in names_in(directory)? {
+        let is_listed = links
+            .iter()
+            .any(|link| link.name.as_bytes() == name.to_bytes());
+        let bytes = name.to_bytes();
+        if bytes.starts_with(prefix.as_bytes()) && bytes.ends_with(b".mhl") && !is_listed {
+            orphans.push(name);
+        }
+    }
+    for name in orphans {
+        rustix::fs::unlinkat(directory, &*name, AtFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// The names in a directory.
+fn names_in(directory: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(directory, c".", flags, Mode::empty())?;
+    let mut names = Vec::new();
+    listing::each(opened.as_fd(), |name, _| names.push(name.to_owned()))?;
+    Ok(names)
+}
+
+fn commit(mut file: BufferedFile, name: &str) -> io::Result<()> {
+    file.flush()?;
+    file.new_file.settle()?;
+    let name = CString::new(name)?;
+    let file = file
+        .new_file
+        .commit(&name, Replace::Yes, Durability::Synced)?;
+    sys::close_file(file.into())
+}

@@ -1,0 +1,289 @@
+//! Histories of ASC MHL, held against `ascmhl`.
+
+use super::reference::{Reference, reference};
+use super::*;
+
+const MHL: &str = "--manifest=ascmhl";
+
+/// The status of `ascmhl-debug verify` if a file differs.
+const VERIFICATION_FAILED: i32 = 11;
+
+fn tree() -> Trees {
+    let trees = Trees::new();
+    trees
+        .put("Clips/A001.mov", "one")
+        .put("Clips/b/é", "two")
+        .put("Clips.txt", "between a directory and its files")
+        .put("a & b <c>", "")
+        .put("tab\t", "x")
+        .put(".DS_Store", "left out")
+        .put("long", vec![7; (1 << 20) + 5]);
+    fs::create_dir(trees.original("empty")).unwrap();
+    trees
+}
+
+/// `ascmhl`, and the program that verifies.
+fn ascmhl() -> Option<(Reference, Reference)> {
+    Some((reference("ascmhl")?, reference("ascmhl-debug")?))
+}
+
+#[track_caller]
+fn verifies(debug: &Reference, tree: &Path) {
+    for options in [&["verify"][..], &["verify", "-dh"]] {
+        let run = debug.run(options, tree);
+        assert_eq!(run.status, 0, "{options:?}: {run:?}");
+    }
+}
+
+/// The generations of a tree, the oldest first.
+fn generations(tree: &Path) -> Vec<String> {
+    let names = fs::read_dir(tree.join("ascmhl")).unwrap();
+    let names = names.map(|entry| entry.unwrap().path());
+    let mut names: Vec<_> = names
+        .filter(|path| path.extension().is_some_and(|extension| extension == "mhl"))
+        .collect();
+    names.sort();
+    names
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect()
+}
+
+/// How many digests of the newest generation have this action.
+fn n_newest(tree: &Path, action: &str) -> usize {
+    let generations = generations(tree);
+    let newest = generations.last().unwrap();
+    newest.matches(&format!("action=\"{action}\"")).count()
+}
+
+fn flip_a_byte(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[0] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn each_run_adds_a_generation_that_ascmhl_verifies() {
+    let Some((_, debug)) = ascmhl() else { return };
+    for hash in [
+        "xxh128",
+        "xxh64",
+        "xxh3",
+        "md5",
+        "sha1",
+        "c4",
+        "xxh64,md5",
+        "c4,sha1,xxh128",
+    ] {
+        let trees = tree();
+        let option = format!("--hash={hash}");
+        let n_hashes = hash.split(',').count();
+        trees.succeeds(&[MHL, &option]);
+        verifies(&debug, &trees.copy());
+        assert_eq!(n_newest(&trees.copy(), "original"), 6 * n_hashes, "{hash}");
+        // In any other directory, its earlier digest would be another one.
+        trees.put("added", "added");
+        trees.succeeds(&[MHL]);
+        verifies(&debug, &trees.copy());
+        let counts = ["original", "verified", "failed"].map(|one| n_newest(&trees.copy(), one));
+        assert_eq!(counts, [n_hashes, 6 * n_hashes, 0], "{hash}");
+        assert_eq!(trees.check(&["--quiet"]).status, 0, "{hash}");
+        assert_eq!(generations(&trees.copy()).len(), 2);
+    }
+}
+
+/// `ascmhl` indents the lines of such a name when it writes one.
+#[test]
+fn a_name_may_have_a_line_feed() {
+    let Some((_, debug)) = ascmhl() else { return };
+    let trees = tree();
+    trees.put("line\nfeed\rreturn", "");
+    trees.succeeds(&[MHL]);
+    verifies(&debug, &trees.copy());
+    assert_eq!(trees.check(&["--quiet"]).status, 0);
+}
+
+#[test]
+fn both_find_a_flipped_byte_and_the_next_generation_says_so() {
+    let Some((_, debug)) = ascmhl() else { return };
+    let trees = tree();
+    trees.succeeds(&[MHL]);
+    flip_a_byte(&trees.copied("Clips/A001.mov"));
+    let run = debug.run(&["verify"], &trees.copy());
+    assert_eq!(run.status, VERIFICATION_FAILED, "{run:?}");
+    let run = trees.check(&["--silent", "--no-summary"]);
+    assert_eq!((run.status, &*run.stdout), (1, "Clips/A001.mov: FAILED\n"));
+    let run = trees.run(&[MHL]);
+    run.failed_naming(&[&["Clips/A001.mov", "differs from the digest"]]);
+    assert_eq!(n_newest(&trees.copy(), "failed"), 1);
+    // The card repairs it, and the first digest still counts.
+    trees.succeeds(&[MHL, "--overwrite-policy=update"]);
+    assert_eq!(n_newest(&trees.copy(), "verified"), 6);
+    let run = debug.run(&["verify"], &trees.copy());
+    assert_eq!(run.status, 0, "{run:?}");
+}
+
+#[test]
+fn a_history_of_ascmhl_is_compared_with_while_its_tree_is_copied_and_goes_on() {
+    let Some((ascmhl, debug)) = ascmhl() else {
+        return;
+    };
+    let trees = tree();
+    let options = ["create", "-h", "xxh64", "-h", "c4"];
+    assert_eq!(ascmhl.run(&options, &trees.source()).status, 0);
+    assert_eq!(check(&trees.source(), &["--quiet"]).status, 0);
+    trees.succeeds(&[MHL]);
+    verifies(&debug, &trees.copy());
+    assert_eq!(generations(&trees.copy()).len(), 2);
+    assert_eq!(n_newest(&trees.copy(), "verified"), 12);
+    // The other program goes on with it, and so do further runs.
+    assert_eq!(
+        ascmhl.run(&["create", "-h", "md5"], &trees.copy()).status,
+        0
+    );
+    trees.succeeds(&[MHL]);
+    verifies(&debug, &trees.copy());
+    assert_eq!(generations(&trees.copy()).len(), 4);
+
+    flip_a_byte(&trees.original("long"));
+    let elsewhere = trees.path().join("elsewhere");
+    let mut command = zc_dircopy();
+    command
+        .args([MHL, "--quiet"])
+        .arg(trees.source())
+        .arg(&elsewhere);
+    let run = run(&mut command);
+    run.failed_naming(&[&["long", "differs from the first digest"]]);
+    assert!(!elsewhere.join("long").exists());
+}
+
+#[test]
+fn a_history_of_ascmhl_in_the_destination_goes_on_and_a_flipped_byte_is_found() {
+    let Some((ascmhl, debug)) = ascmhl() else {
+        return;
+    };
+    for hash in ["md5", "sha1", "xxh128", "xxh3", "xxh64", "c4"] {
+        let trees = tree();
+        trees
+            .put_copy("Clips/A001.mov", "one")
+            .put_copy("own", "not of the card");
+        assert_eq!(ascmhl.run(&["create", "-h", hash], &trees.copy()).status, 0);
+        assert_eq!(trees.check(&["--quiet"]).status, 0, "{hash}");
+        // The digests are of another function, and stand beside one of the history's.
+        trees.succeeds(&[MHL, "--hash=xxh64"]);
+        assert_eq!(debug.run(&["verify"], &trees.copy()).status, 0, "{hash}");
+        flip_a_byte(&trees.copied("own"));
+        assert_eq!(trees.check(&["--quiet"]).status, 1, "{hash}");
+        let run = debug.run(&["verify"], &trees.copy());
+        assert_eq!(run.status, VERIFICATION_FAILED, "{hash}: {run:?}");
+    }
+}
+
+/// A crew's files do not change. One that did has another digest than the history says.
+#[test]
+fn the_first_digest_counts_for_ever() {
+    let trees = tree();
+    trees.succeeds(&[MHL]);
+    trees.put("Clips/A001.mov", "newer");
+    for policy in ["default", "update", "always"] {
+        let run = trees.run(&[MHL, "--overwrite-policy", policy]);
+        run.failed_naming(&[&["Clips/A001.mov", "differs from the first digest"]]);
+        trees.holds("Clips/A001.mov", "one");
+    }
+    for options in [
+        &["--accept=long"][..],
+        &["--forget-missing"],
+        &["--no-hash"],
+        &["--hash=sha256"],
+        &["--hash=xxh128,blake3"],
+        &["--hash=c4,md5,sha1,xxh128"],
+    ] {
+        trees.run(&[&[MHL], options].concat()).ended_with(2);
+    }
+    let run = trees.check(&["--accept=long", "--quiet"]);
+    run.failed_naming(&[&["keeps the first digest"]]);
+}
+
+#[test]
+fn a_generation_that_changed_is_damaged_and_nothing_is_copied() {
+    let trees = tree();
+    trees.succeeds(&[MHL]);
+    let mut names = fs::read_dir(trees.copied("ascmhl"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let generation = names
+        .find(|path| path.extension().is_some_and(|extension| extension == "mhl"))
+        .unwrap();
+    let text = fs::read_to_string(&generation).unwrap();
+    fs::write(&generation, text.replace("zc-dircopy", "another")).unwrap();
+    trees
+        .check(&["--quiet"])
+        .failed_naming(&[&["dst/ascmhl/0001_dst", "differs from its C4"]]);
+    trees
+        .run(&[MHL])
+        .failed_naming(&[&["ascmhl/0001_dst", "nothing is copied"]]);
+    fs::remove_file(&generation).unwrap();
+    assert_eq!(trees.check(&["--quiet"]).status, 1);
+}
+
+#[test]
+fn entries_that_a_history_cannot_list_are_errors() {
+    let trees = tree();
+    std::os::unix::fs::symlink("long", trees.original("link")).unwrap();
+    trees
+        .put("bell\u{7}", "")
+        .put(OsStr::from_bytes(b"\xff"), "");
+    let run = trees.run(&[MHL]);
+    run.failed_naming(&[
+        &["link", "a history has regular files alone"],
+        &["bell", "XML cannot have its name"],
+        &["XML cannot have its name"],
+    ]);
+    assert_eq!(n_newest(&trees.copy(), "original"), 6);
+    fs::remove_file(trees.original("bell\u{7}")).unwrap();
+    fs::remove_file(trees.original(OsStr::from_bytes(b"\xff"))).unwrap();
+    trees.succeeds(&[MHL, "-L"]);
+    assert_eq!(n_newest(&trees.copy(), "original"), 1);
+}
+
+/// Whatever a killed run leaves, no generation lists a file that is not there, and the next run
+/// lists all.
+#[test]
+fn killed_at_any_moment_a_history_lists_nothing_that_was_not_written() {
+    let programs = ascmhl();
+    let mut delay = Duration::ZERO;
+    loop {
+        let trees = tree();
+        for n in 0..40 {
+            trees.put(format!("many/{n}"), vec![n; 5000]);
+        }
+        trees.succeeds(&[MHL, "--exclude=many"]);
+        let mut child = trees.command(&[MHL]).spawn().unwrap();
+        std::thread::sleep(delay);
+        child.kill().unwrap();
+        let is_over = crate::child::end_of(child).success();
+        assert_eq!(trees.check(&["--quiet"]).status, 0, "{delay:?}");
+        for generation in generations(&trees.copy()) {
+            for (at, _) in generation.match_indices(">many/") {
+                let path = generation[at + 1..].split('<').next().unwrap();
+                assert!(trees.copied(path).exists(), "{delay:?}: {path}");
+            }
+        }
+        trees.succeeds(&[MHL]);
+        assert_eq!(hidden_names(&trees.copy()), [trees.copied(".DS_Store")]);
+        let n_listed = generations(&trees.copy())
+            .concat()
+            .matches("action=\"original\"")
+            .count();
+        assert_eq!(n_listed, 46, "{delay:?}");
+        if let Some((_, debug)) = &programs
+            && is_over
+        {
+            verifies(debug, &trees.copy());
+        }
+        if is_over {
+            break;
+        }
+        delay += Duration::from_micros(900);
+    }
+}
