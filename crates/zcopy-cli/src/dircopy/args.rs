@@ -41,7 +41,7 @@ mod values;
                   update   as default, and compare files of the same size and time\n\n\
                   FORMAT is one of:\n  \
                   sha256sum  DST/shasum.YYYY-MM-DD.HH.MM.SS.txt, or b3sum.… for BLAKE3, as sha256sum\n             \
-                             and b3sum write them\n  \
+                             and b3sum write them; HASH is sha256 or blake3\n  \
                   ascmhl     an ASC MHL history: DST/ascmhl; HASH is xxh128, xxh64, xxh3, md5, sha1 or c4\n  \
                   bagit      a bag (RFC 8493): files in DST/data, and DST/manifest-sha256.txt; HASH is\n             \
                              sha256, sha512, sha1 or md5\n\n\

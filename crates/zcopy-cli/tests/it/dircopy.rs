@@ -30,6 +30,7 @@ mod interrupted;
 mod json_objects;
 mod kept;
 mod killed;
+mod killed_manifests;
 mod kinds;
 mod lanes;
 mod late_writes;

@@ -26,7 +26,7 @@ use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm};
 use crate::dircopy::manifest::inventory::{Inventory, Kinds};
 use crate::dircopy::manifest::journal::is_journal;
-use crate::dircopy::manifest::write::buffered_file::BufferedFile;
+use crate::dircopy::manifest::write::buffered_file::{BufferedFile, remove_leftovers};
 use crate::dircopy::walk::scan::{Next, ScanOptions, scan};
 use crate::dircopy::write::atomic_file::{Durability, Replace, temp_name};
 
@@ -170,6 +170,7 @@ impl BagWriter {
     /// A tag file cannot be read or written.
     pub(crate) fn finish(mut self) -> io::Result<Vec<String>> {
         let root = self.directory.as_fd();
+        remove_leftovers(root)?;
         for (_, lines) in &mut self.manifests {
             lines.flush()?;
             lines.new_file.settle()?;

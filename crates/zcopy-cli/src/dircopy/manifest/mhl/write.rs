@@ -21,11 +21,12 @@ use super::chain::{self, Link};
 use super::directories::{DirectoryDigest, Entries};
 use super::format::{FORMATS, text_of};
 use super::history::{GenerationFile, History, directory_in};
-use super::xml::escape;
+use super::xml::{can_have, escape};
 use super::{CHAIN, DIRECTORY};
 use crate::common::digest::AlgorithmSet;
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 use crate::common::sys;
+use crate::dircopy::damage_map::{DamageMap, EmptyFile};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::hash_file::hash_file;
 use crate::dircopy::manifest::inventory::{Inventory, Kinds};
@@ -35,7 +36,7 @@ use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::read::merge::{Records, Sorted};
 use crate::dircopy::manifest::read::spool::{PieceReader, Sorter, Spool};
 use crate::dircopy::manifest::record::{Announced, Record};
-use crate::dircopy::manifest::write::buffered_file::BufferedFile;
+use crate::dircopy::manifest::write::buffered_file::{BufferedFile, remove_leftovers};
 use crate::dircopy::stat::size;
 use crate::dircopy::walk::listing;
 use crate::dircopy::write::atomic_file::{Durability, Replace, temp_name};
@@ -201,6 +202,7 @@ impl GenerationWriter {
             Err(errno) => return Err(errno.into()),
         }
         let directory = Arc::new(directory_in(self.root.as_fd())?);
+        remove_leftovers(directory.as_fd())?;
         for generation in &self.history.generations[self.history.n_own..] {
             self.copy(generation, &directory)?;
         }
@@ -378,6 +380,17 @@ impl Listing<'_> {
         self.elements.write_all(element)
     }
 
+    /// Why a file of the tree has no element, if it has none.
+    fn refusal(&self, path: &[u8]) -> Option<anyhow::Error> {
+        if !str::from_utf8(path).is_ok_and(can_have) {
+            return Some(anyhow!("XML cannot have its name"));
+        }
+        let (directory, name) = open_beneath::parent(self.root, path).ok()?;
+        let map = DamageMap::of_file(directory.as_fd(), &name, EmptyFile::Other);
+        let is_damaged = map.ok().flatten().is_some_and(|map| !map.is_empty());
+        is_damaged.then(|| anyhow!("it is damaged, and not listed"))
+    }
+
     fn add_file(&mut self, path: Vec<u8>) -> io::Result<()> {
         let recorded = self.recorded.find(&path)?.and_then(|record| record.file);
         let found = self.found.find(&path)?;
@@ -400,7 +413,7 @@ impl Listing<'_> {
         });
         let (file, knowledge) = match file.filter(|_| is_complete) {
             Some(file) => (file, knowledge),
-            None => match self.read(&path, recorded.or(file)) {
+            None => match self.read_or_refuse(&path, recorded.or(file)) {
                 Ok(read) => (read, Knowledge::Read),
                 Err(error) => {
                     self.failures.push((path, error));
@@ -422,6 +435,17 @@ impl Listing<'_> {
             // A file that differs from its journal has no original.
             (Knowledge::Carried, _) | (Knowledge::Differs, None) => Ok(()),
             (Knowledge::Read | Knowledge::Differs, _) => self.put_file(&path, file, recorded),
+        }
+    }
+
+    fn read_or_refuse(
+        &self,
+        path: &[u8],
+        recorded: Option<FileDigest>,
+    ) -> anyhow::Result<FileDigest> {
+        match self.refusal(path).filter(|_| recorded.is_none()) {
+            Some(error) => Err(error),
+            None => self.read(path, recorded),
         }
     }
 

@@ -2,12 +2,14 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 
+use crate::dircopy::walk::listing;
 use crate::dircopy::write::atomic_file::AtomicFile;
+use crate::dircopy::write::atomic_file::temp_name::Leftovers;
 
 /// How much is written at once, in bytes.
 pub(crate) const BLOCK: usize = 64 << 10;
@@ -18,6 +20,21 @@ pub(crate) struct BufferedFile {
     pub(crate) new_file: AtomicFile<Arc<OwnedFd>>,
     /// The bytes that are not in the file yet.
     pub(crate) buffer: Vec<u8>,
+}
+
+/// Removes the files under construction that killed runs have left in a directory.
+///
+/// # Errors
+///
+/// The directory cannot be listed.
+pub(crate) fn remove_leftovers(directory: BorrowedFd<'_>) -> io::Result<()> {
+    // The offset of the caller's descriptor does not matter.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listed = rustix::fs::openat(directory, c".", flags, Mode::empty())?;
+    let mut leftovers = Leftovers::default();
+    listing::each(listed.as_fd(), |name, kind| leftovers.add(name, kind))?;
+    leftovers.remove(directory, |_| false);
+    Ok(())
 }
 
 impl BufferedFile {

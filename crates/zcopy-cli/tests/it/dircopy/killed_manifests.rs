@@ -1,0 +1,101 @@
+//! Runs that are killed at any call that gives, takes or syncs a name, while they finish a bag or a
+//! history.
+
+use super::*;
+use crate::skip::has_program;
+use traced::meddled;
+
+const CALLS: [&str; 6] = [
+    "linkat",
+    "renameat",
+    "renameat2",
+    "unlinkat",
+    "mkdirat",
+    "fsync",
+];
+
+/// A tree that was copied once, and has a new file and one that is to be repaired.
+fn tree(manifest: &str, payload: &str) -> Trees {
+    let trees = Trees::new();
+    trees.put("a/one", "one").put("a/two", "two");
+    trees.succeeds(&[manifest]);
+    fs::remove_file(trees.copied(format!("{payload}a/two"))).unwrap();
+    trees.put("three", "three");
+    trees
+}
+
+/// Kills runs at each of these calls, and passes what they leave to `judge`, which also gets what
+/// the next run makes of it.
+fn killed(manifest: &str, payload: &str, judge: impl Fn(&Trees, &str)) {
+    if !has_program("strace") {
+        return;
+    }
+    let mut n_killed = 0;
+    for call in CALLS {
+        for nth in 1.. {
+            assert!(nth < 100, "{call}: there is no end to it");
+            let trees = tree(manifest, payload);
+            let kills = format!("{call}:signal=KILL:when={nth}");
+            let traced = meddled(&trees.command(&[manifest]), call, &kills);
+            let what = format!("killed at {call} {nth}");
+            if traced.run.status == 0 {
+                break;
+            }
+            assert_eq!(traced.run.status, 128 + 9, "{what}: {traced:?}");
+            n_killed += 1;
+            judge(&trees, &what);
+            let run = trees.run(&[manifest]);
+            assert_eq!((run.status, &*run.stderr), (0, ""), "{what}");
+            hides_nothing(&trees.copy());
+            judge(&trees, &what);
+            let run = trees.check(&["--silent", "--no-summary", "--strict"]);
+            run.is_quiet();
+            for name in ["a/one", "a/two", "three"] {
+                let copied = fs::read(trees.copied(format!("{payload}{name}"))).unwrap();
+                assert_eq!(copied, fs::read(trees.original(name)).unwrap(), "{what}");
+            }
+        }
+    }
+    assert!(n_killed > 10, "{n_killed} runs were killed");
+}
+
+#[test]
+fn a_bag_lists_no_tag_file_with_another_digest_and_no_file_that_is_not_there() {
+    killed("--manifest=bagit", "data/", |trees, what| {
+        for name in ["tagmanifest-sha256.txt", "manifest-sha256.txt"] {
+            let Ok(lines) = fs::read_to_string(trees.copied(name)) else {
+                assert_eq!(name, "tagmanifest-sha256.txt", "{what}");
+                continue;
+            };
+            for line in lines.lines() {
+                let (digest, path) = line.split_once("  ").unwrap();
+                // This one was gone before.
+                let Ok(bytes) = fs::read(trees.copied(path)) else {
+                    assert_eq!(path, "data/a/two", "{what}");
+                    continue;
+                };
+                let found = digest_of(Algorithm::Sha256, &bytes).to_string();
+                assert_eq!(found, digest, "{what}: {path}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_history_has_whole_generations_and_lists_no_file_that_is_not_there() {
+    killed("--manifest=ascmhl", "", |trees, what| {
+        let run = trees.check(&["--silent", "--no-summary"]);
+        // This one was gone before.
+        let gone = "a/two: FAILED open or read\n";
+        assert!(["", gone].contains(&&*run.stdout), "{what}: {run:?}");
+        assert!(!run.stderr.contains("damaged"), "{what}: {run:?}");
+        let generations = fs::read_dir(trees.copied("ascmhl")).unwrap();
+        for generation in generations.map(|entry| entry.unwrap().path()) {
+            let text = fs::read_to_string(&generation).unwrap();
+            let whole = text.ends_with("</hashlist>\n") || text.ends_with("</ascmhldirectory>\n");
+            assert!(whole, "{what}: {}", generation.display());
+            let lists_new = text.contains(">three<");
+            assert!(!lists_new || trees.copied("three").exists(), "{what}");
+        }
+    });
+}
