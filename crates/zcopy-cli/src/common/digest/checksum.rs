@@ -69,7 +69,8 @@ impl ChecksumAlgorithm {
         }
     }
 
-    /// The algorithm that a tag names: as `--tag` of the coreutils writes it, or OpenSSL 3.
+    /// The algorithm that a tag names: as `--tag` of the coreutils and of `xxhsum` writes it, or
+    /// OpenSSL 3.
     pub(crate) fn from_tag(tag: &[u8]) -> Option<Self> {
         match tag {
             b"MD5" => Some(Self::Md5),
@@ -78,6 +79,8 @@ impl ChecksumAlgorithm {
             b"SHA512" | b"SHA2-512" => Some(Self::Sha512),
             b"BLAKE3" => Some(Self::Blake3),
             b"XXH128" => Some(Self::Xxh128),
+            b"XXH64" => Some(Self::Xxh64),
+            b"XXH3" => Some(Self::Xxh3),
             _ => None,
         }
     }
