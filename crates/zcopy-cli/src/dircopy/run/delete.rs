@@ -369,6 +369,21 @@ fn new_path(folder: &[u8], path: &[u8]) -> Vec<u8> {
     [folder, b"/", path].concat()
 }
 
+/// Makes a change in a directory. A directory that its owner may not write to is opened up for that.
+fn with_access(directory: &OwnedFd, change: impl Fn() -> Result<(), Errno>) -> Result<(), Errno> {
+    match change() {
+        Err(Errno::ACCESS) => {}
+        changed => return changed,
+    }
+    let mode = permissions(&rustix::fs::fstat(directory)?);
+    if mode.contains(Mode::RWXU) || rustix::fs::fchmod(directory, mode | Mode::RWXU).is_err() {
+        return Err(Errno::ACCESS);
+    }
+    let changed = change();
+    rustix::fs::fchmod(directory, mode)?;
+    changed
+}
+
 /// Moves entries of the destination into a folder.
 struct Mover<'a> {
     destination: BorrowedFd<'a>,
@@ -401,7 +416,8 @@ impl Mover<'_> {
                 .allow_name(Replace::Yes, Durability::Synced)
                 .context("cannot move it")?;
         }
-        if let Err(errno) = rustix::fs::renameat(&opened, name, &target, name) {
+        let rename = || rustix::fs::renameat(&opened, name, &target, name);
+        if let Err(errno) = with_access(&opened, rename) {
             let stays = records
                 .iter()
                 .map(|(path, file)| (&**path, JournalEntry::Has(*file)));
@@ -409,6 +425,7 @@ impl Mover<'_> {
                 .iter()
                 .map(|path| (&**path, JournalEntry::Cancelled));
             self.journal.add(stays.chain(cancelled));
+            self.remove_empty(parent);
             return Err(anyhow!(io::Error::from(errno)).context("cannot move it"));
         }
         if self.durability == Durability::Synced {
@@ -419,6 +436,21 @@ impl Mover<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Removes the directories of a path in the folder that are empty.
+    fn remove_empty(&self, path: &Path) {
+        for path in path.ancestors() {
+            let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else {
+                break;
+            };
+            let opened = open_beneath(self.folder, parent);
+            let removed =
+                opened.map(|parent| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok());
+            if !removed.unwrap_or(false) {
+                break;
+            }
+        }
     }
 
     /// Makes the directories of a path in the folder. Returns the last one.

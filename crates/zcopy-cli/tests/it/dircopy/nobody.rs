@@ -186,3 +186,26 @@ fn a_manifest_that_may_not_be_read_is_not_called_damaged() {
         assert!(!run.stderr.contains("damaged"), "{run:?}");
     }
 }
+
+#[test]
+fn what_is_gone_is_moved_out_of_a_directory_that_its_owner_may_not_write_to() {
+    let trees = Trees::new();
+    trees.put("d/kept", "x").put("d/gone", "y");
+    given_away(&trees);
+    let Some(run) = by_nobody(trees.command(&[])) else {
+        return;
+    };
+    run.is_quiet();
+    fs::remove_file(trees.original("d/gone")).unwrap();
+    for directory in [trees.original("d"), trees.copied("d")] {
+        chmod(&directory, 0o555);
+    }
+    let run = by_nobody(trees.command(&["--delete"])).unwrap();
+    run.is_quiet();
+    assert!(!trees.copied("d/gone").exists());
+    assert_eq!(
+        fs::metadata(trees.copied("d")).unwrap().mode() & 0o777,
+        0o555
+    );
+    trees.check(&["--quiet"]).is_quiet();
+}
