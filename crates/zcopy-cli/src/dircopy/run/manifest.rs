@@ -69,6 +69,7 @@ pub(crate) fn open_archive(
                 "the manifest is damaged, and nothing is copied before it is repaired or removed"
             }
             FileState::Denied => "the manifest cannot be read, and nothing is copied",
+            FileState::Unfinished => "the manifest is not finished",
         });
         reporter.report_error(name.as_ref(), &error);
     }

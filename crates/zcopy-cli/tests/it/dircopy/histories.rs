@@ -179,6 +179,29 @@ fn a_history_of_ascmhl_in_the_destination_goes_on_and_a_flipped_byte_is_found() 
     }
 }
 
+#[test]
+fn a_file_that_ascmhl_found_renamed_has_its_new_name_alone() {
+    let Some((ascmhl, debug)) = ascmhl() else {
+        return;
+    };
+    let trees = tree();
+    assert_eq!(
+        ascmhl
+            .run(&["create", "-h", "xxh64"], &trees.source())
+            .status,
+        0
+    );
+    fs::rename(trees.original("long"), trees.original("renamed")).unwrap();
+    let options = ["create", "-h", "xxh64", "--detect_renaming"];
+    let run = ascmhl.run(&options, &trees.source());
+    assert_eq!(run.status, 0, "{run:?}");
+    assert_eq!(check(&trees.source(), &["--quiet"]).status, 0);
+    trees.succeeds(&[MHL]);
+    assert_eq!(n_newest(&trees.copy(), "verified"), 6);
+    let run = debug.run(&["verify"], &trees.copy());
+    assert_eq!(run.status, 0, "{run:?}");
+}
+
 /// A crew's files do not change. One that did has another digest than the history says.
 #[test]
 fn the_first_digest_counts_for_ever() {

@@ -12,6 +12,8 @@ pub(super) struct Listed {
     pub(super) path: String,
     /// The checksums that the file should have: those of a file that failed are not among them.
     pub(super) file: Option<FileDigest>,
+    /// The path that the file had in earlier generations.
+    pub(super) previous_path: Option<String>,
 }
 
 /// The files of a generation, one after another.
@@ -44,6 +46,7 @@ impl<R: BufRead> Generation<R> {
                         listed = Some(Listed {
                             path: String::new(),
                             file: None,
+                            previous_path: None,
                         });
                     }
                     has_failed = action.as_deref() == Some("failed");
@@ -51,6 +54,7 @@ impl<R: BufRead> Generation<R> {
                 Tag::End { name, text } => match (&*name, &mut listed) {
                     ("pattern", None) => self.patterns.push(text),
                     ("path", Some(listed)) => listed.path = text,
+                    ("previousPath", Some(listed)) => listed.previous_path = Some(text),
                     ("hash", Some(_)) => return Ok(listed),
                     (format, Some(listed)) if !has_failed => {
                         let Some(algorithm) = format::algorithm_of(format) else {

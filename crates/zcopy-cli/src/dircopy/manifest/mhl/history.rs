@@ -60,6 +60,8 @@ pub(crate) struct History {
     compared: Vec<GenerationFile>,
     pub(super) ignore: Ignore,
     algorithm: Option<Algorithm>,
+    /// Paths that files had before they were renamed.
+    renamed: Vec<Vec<u8>>,
     /// Generations that are damaged, and lists that cannot be read.
     damaged: Vec<(String, Damage)>,
 }
@@ -108,6 +110,7 @@ impl History {
             compared,
             ignore: Ignore::new(Vec::new()),
             algorithm: None,
+            renamed: Vec::new(),
             damaged,
         }
     }
@@ -139,8 +142,14 @@ impl History {
             compared: Vec::new(),
             ignore: self.ignore.clone(),
             algorithm: self.algorithm,
+            renamed: Vec::new(),
             damaged: Vec::new(),
         }
+    }
+
+    /// The paths that files had before they were renamed, once the generations have been read.
+    pub(crate) fn take_renamed(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.renamed)
     }
 
     pub(crate) fn take_damaged(&mut self) -> Vec<(String, Damage)> {
@@ -177,6 +186,7 @@ impl History {
             let mut files = Files {
                 generation: Generation::of(source),
                 algorithm: None,
+                renamed: Vec::new(),
                 damage: None,
             };
             add(part, &mut files)?;
@@ -185,6 +195,7 @@ impl History {
             }
             if part == Part::Own {
                 self.algorithm = files.algorithm.or(self.algorithm);
+                self.renamed.append(&mut files.renamed);
                 self.ignore = Ignore::new(files.generation.patterns);
             }
         }
@@ -205,6 +216,7 @@ pub(crate) struct Files {
     generation: Generation<BufReader<File>>,
     /// The algorithm of the last file.
     algorithm: Option<Algorithm>,
+    renamed: Vec<Vec<u8>>,
     damage: Option<Damage>,
 }
 
@@ -221,9 +233,12 @@ impl Files {
             };
             let Listed {
                 path,
-                file: Some(file),
-            } = listed
-            else {
+                file,
+                previous_path,
+            } = listed;
+            let previous_path = previous_path.filter(|previous| *previous != path);
+            self.renamed.extend(previous_path.map(String::into_bytes));
+            let Some(file) = file else {
                 continue;
             };
             self.algorithm = Some(file.algorithm);

@@ -54,7 +54,8 @@ pub(crate) struct Archive {
     damaged: Vec<DamagedFile>,
     /// The lines of the manifests that no other one includes, and the entries of the journals.
     inputs: Inputs,
-    /// Inputs that come after these: those of the history, and those of another one.
+    /// Inputs that come after these: files of the history that were renamed, all its files, and
+    /// those of another history.
     older: Vec<Inputs>,
     /// The generations of ASC MHL.
     history: Option<History>,
@@ -78,6 +79,7 @@ impl DamagedFile {
             Damage::Unreadable(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 FileState::Denied
             }
+            Damage::Unfinished => FileState::Unfinished,
             _ => FileState::Damaged,
         }
     }
@@ -89,6 +91,8 @@ pub(crate) enum FileState {
     Damaged,
     /// The user may not read it.
     Denied,
+    /// A run has not written it yet.
+    Unfinished,
 }
 
 impl fmt::Display for FileState {
@@ -96,6 +100,7 @@ impl fmt::Display for FileState {
         f.write_str(match self {
             Self::Damaged => "is damaged",
             Self::Denied => "cannot be read",
+            Self::Unfinished => "is not finished",
         })
     }
 }
@@ -238,9 +243,11 @@ impl Archive {
     /// There is none; a temporary file cannot be read.
     pub(crate) fn history(&self) -> io::Result<(History, Records)> {
         let history = self.history.as_ref().map(History::without_damage);
-        let history = history.zip(self.older.first());
-        let (history, inputs) = history.ok_or_else(|| io::Error::other("there is no history"))?;
-        Ok((history, Records::merge(inputs.sorted())?))
+        let history = history.ok_or_else(|| io::Error::other("there is no history"))?;
+        // The last ones are only compared.
+        let older = self.older.iter().take(2);
+        let sorted = older.flat_map(Inputs::sorted).collect();
+        Ok((history, Records::merge(sorted)?))
     }
 
     /// The header of a new manifest that includes all manifests and journals.

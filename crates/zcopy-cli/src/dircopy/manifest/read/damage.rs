@@ -26,6 +26,8 @@ pub(crate) enum Damage {
     Malformed(u64, ParseLineError),
     #[error("line {0}: it is no digest and path of a bag")]
     BagLine(u64),
+    #[error("the run that began it has failed, or was ended; the next one continues")]
+    Unfinished,
     #[error("{0}")]
     Other(&'static str),
 }

@@ -48,8 +48,7 @@ impl Archive {
             }
         }
         if verify == Verify::All && !opening.journals.is_empty() {
-            let unfinished = Damage::Other("a run has not finished the bag");
-            opening.add_damage(&bag::DECLARATION, unfinished);
+            opening.add_damage(&bag::DECLARATION, Damage::Unfinished);
         }
         if !manifests.is_empty() {
             for (name, damage) in tag_files::verify(root)? {

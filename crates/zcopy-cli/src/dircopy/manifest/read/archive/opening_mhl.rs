@@ -56,6 +56,9 @@ impl Archive {
                 Ok(next.map(|(path, file)| (path, JournalEntry::HasAlso(file))))
             })
         })?;
+        let mut renamed = history.take_renamed().into_iter();
+        let mut removed = InputsBuilder::default();
+        removed.sort(|| Ok(renamed.next().map(|path| (path, JournalEntry::Removed))))?;
         for (name, damage) in history.take_damaged() {
             opening.add_damage(&name, damage);
         }
@@ -70,7 +73,7 @@ impl Archive {
             newest_manifest,
             damaged: opening.damaged,
             inputs: opening.inputs.finish()?,
-            older: vec![own.finish()?, compared.finish()?],
+            older: vec![removed.finish()?, own.finish()?, compared.finish()?],
             history: Some(history),
             journals: opening.journals,
             stale,
