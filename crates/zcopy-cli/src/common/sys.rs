@@ -11,6 +11,7 @@ mod locks;
 mod sha;
 mod signals;
 mod threads;
+mod write_back;
 
 pub mod locale;
 pub mod title;
@@ -26,3 +27,4 @@ pub use signals::{
 };
 pub(crate) use threads::ThreadId;
 pub use threads::share_heap;
+pub(crate) use write_back::begin_write_back;

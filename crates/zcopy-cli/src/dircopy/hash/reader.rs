@@ -57,9 +57,9 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Runs a transfer of about `size` bytes, and hashes and counts the bytes. Returns no contents
-    /// if the transfer was interrupted or the hashing thread has exited:
-    /// [`no_contents`](Self::no_contents) makes the error.
+    /// Runs a transfer of about `size` bytes, and hashes the bytes. `pass` gets the number of bytes
+    /// of each piece. Returns no contents if the transfer was interrupted or the hashing thread has
+    /// exited: [`no_contents`](Self::no_contents) makes the error.
     ///
     /// # Errors
     ///
@@ -68,14 +68,12 @@ impl Reader<'_> {
         &mut self,
         transfer: Transfer<'_, impl AsFd, impl AsFd>,
         size: u64,
-        counter: Option<&Count>,
+        mut pass: impl FnMut(u64) + Send,
     ) -> Result<(Report, Option<Contents>), zcopy::Error> {
         let transfer = limited(transfer, self.rate_limiter);
         let stream_hasher = self.client.begin(size);
         run_and_inspect(transfer, stream_hasher, self.interrupt, |bytes| {
-            if let Some(counter) = counter {
-                counter.add(bytes.len() as u64);
-            }
+            pass(bytes.len() as u64);
         })
     }
 
@@ -129,7 +127,11 @@ impl Reader<'_> {
             .buffer_size(read_size)
             .sparse(Sparse::KeepUnwritten);
         let (_, contents) = self
-            .run(transfer, size, counter)
+            .run(transfer, size, |n| {
+                if let Some(counter) = counter {
+                    counter.add(n);
+                }
+            })
             .map_err(|error| anyhow!(read_error(&error)))?;
         contents.ok_or_else(|| self.no_contents())
     }
