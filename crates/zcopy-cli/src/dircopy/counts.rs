@@ -42,6 +42,8 @@ pub(crate) struct Counts {
     pub(crate) read_after_drop: Count,
     /// Files that were read back from memory.
     pub(crate) read_from_memory: Count,
+    /// Files that were read back from a server, a process or another file system.
+    pub(crate) read_from_elsewhere: Count,
     /// All other errors that were reported.
     pub(crate) failed: Count,
 }

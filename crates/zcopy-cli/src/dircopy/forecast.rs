@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -97,12 +98,24 @@ pub(crate) fn forecast(
                 return show(Err(Failure { path, error }));
             }
         };
-        let copy = copies
-            .as_mut()
-            .and_then(|copies| copies.directory(&found.directory_path()));
-        let existing = copy.and_then(|directory| {
-            rustix::fs::statat(directory, found.name, AtFlags::SYMLINK_NOFOLLOW).ok()
+        let copy = match &mut copies {
+            Some(copies) => copies.directory(&found.directory_path()),
+            None => Ok(None),
+        };
+        let existing = copy.and_then(|copy| {
+            let Some(directory) = copy else {
+                return Ok((None, None));
+            };
+            let stat = rustix::fs::statat(directory, found.name, AtFlags::SYMLINK_NOFOLLOW);
+            Ok((Some(directory), unless_missing(stat)?))
         });
+        let (copy, existing) = match existing {
+            Ok(existing) => existing,
+            Err(error) => {
+                let path = found.path();
+                return show(Err(Failure { path, error }));
+            }
+        };
         let is_alike = |existing: &Stat| {
             let target = |directory| rustix::fs::readlinkat(directory, found.name, Vec::new()).ok();
             match file_type(&stat) {
@@ -125,6 +138,17 @@ pub(crate) fn forecast(
             action,
         }))
     });
+}
+
+/// What was found, or `None` if there is no such file.
+fn unless_missing<T>(found: Result<T, impl Into<io::Error>>) -> io::Result<Option<T>> {
+    match found.map_err(Into::into) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+            _ => Err(error),
+        },
+    }
 }
 
 /// What a run would do with an entry, as far as `stat(2)` tells. `first` is the action for an
@@ -183,14 +207,14 @@ impl<'a> Copies<'a> {
     }
 
     /// The directory of the destination with this path, unless there is none.
-    fn directory(&mut self, path: &[u8]) -> Option<BorrowedFd<'_>> {
+    fn directory(&mut self, path: &[u8]) -> io::Result<Option<BorrowedFd<'_>>> {
         if self.open.as_ref().is_none_or(|(open, _)| open != path) {
             // The descriptor may be the last one.
             self.open = None;
             let opened = super::walk::open_beneath(self.root, Path::new(OsStr::from_bytes(path)));
-            self.open = Some((path.to_vec(), opened.ok()));
+            self.open = Some((path.to_vec(), unless_missing(opened)?));
         }
-        let (_, opened) = self.open.as_ref()?;
-        opened.as_ref().map(AsFd::as_fd)
+        let opened = self.open.as_ref().and_then(|(_, opened)| opened.as_ref());
+        Ok(opened.map(AsFd::as_fd))
     }
 }

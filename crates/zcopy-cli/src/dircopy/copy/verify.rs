@@ -92,6 +92,7 @@ impl Copier<'_> {
             ReadFrom::Disk => &self.counts.read_past_cache,
             ReadFrom::EmptiedCache => &self.counts.read_after_drop,
             ReadFrom::Memory => &self.counts.read_from_memory,
+            ReadFrom::Elsewhere => &self.counts.read_from_elsewhere,
         };
         if size > 0 {
             counter.add(1);

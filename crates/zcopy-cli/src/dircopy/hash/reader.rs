@@ -20,7 +20,7 @@ use crate::dircopy::mtime::Time;
 use crate::dircopy::stat::identity;
 use crate::dircopy::stat::{open_regular, size};
 use crate::dircopy::walk::Entry;
-use crate::dircopy::write::file_system::is_in_memory;
+use crate::dircopy::write::file_system::Storage;
 use crate::dircopy::write::metadata::Named;
 
 /// The size of a read past the page cache, where the kernel does not read ahead: 1 MiB.
@@ -295,19 +295,23 @@ pub(crate) enum ReadFrom {
     EmptiedCache,
     /// Memory, as far as is known: the file system has no disk, or the cache has kept pages.
     Memory,
+    /// A server, a process or another file system, past the page cache of this one. What they have
+    /// in memory is not known.
+    Elsewhere,
 }
 
 impl ReadFrom {
     /// Examines a file of this size, before it is read. Its pages have been dropped if possible.
     pub(crate) fn of(file: &File, size: u64) -> Self {
-        if is_in_memory(file) {
-            Self::Memory
-        } else if size >= READ_SIZE as u64 && set_direct(file).is_ok() {
-            Self::Disk
-        } else if size > 0 && [0, size - 1].iter().any(|at| is_cached(file, *at)) {
-            Self::Memory
-        } else {
-            Self::EmptiedCache
+        let storage = Storage::of(file);
+        let is_direct = size >= READ_SIZE as u64 && set_direct(file).is_ok();
+        let is_cached = || size > 0 && [0, size - 1].iter().any(|at| is_cached(file, *at));
+        match storage {
+            Storage::Memory => Self::Memory,
+            _ if !is_direct && is_cached() => Self::Memory,
+            Storage::Elsewhere => Self::Elsewhere,
+            Storage::Disk if is_direct => Self::Disk,
+            Storage::Disk => Self::EmptiedCache,
         }
     }
 }

@@ -72,6 +72,8 @@ pub(crate) struct Summary<'a> {
     read_after_drop: u64,
     /// Files that were read back from memory.
     read_from_memory: u64,
+    /// Files that were read back from a server, a process or another file system.
+    read_from_elsewhere: u64,
     /// The first manifest, if there is one. Bytes that are not UTF-8 become U+FFFD.
     sums: Option<Cow<'a, str>>,
     #[serde(serialize_with = "lossy")]
@@ -109,6 +111,7 @@ impl<'a> Summary<'a> {
             read_past_cache: counts.read_past_cache.get(),
             read_after_drop: counts.read_after_drop.get(),
             read_from_memory: counts.read_from_memory.get(),
+            read_from_elsewhere: counts.read_from_elsewhere.get(),
             damaged: counts.damaged.get(),
             lost_bytes: counts.lost_bytes.get(),
             sums: manifests.first().map(|path| path.to_string_lossy()),
@@ -170,6 +173,10 @@ impl<'a> Summary<'a> {
             (
                 self.read_from_memory,
                 "from memory, which proves nothing about a disk",
+            ),
+            (
+                self.read_from_elsewhere,
+                "from a server, a driver or a file system below, whose cache is not known",
             ),
         ];
         let mut read_back_lines = String::new();

@@ -73,6 +73,7 @@ pub(crate) fn copy_tree(
         null,
     } = context;
     let attributes = directory_attributes(&settings);
+    let is_new = !settings.destination.exists();
     let payload = settings.manifest.payload(&settings.destination);
     let root = Root::open_with(&settings.source, &payload, attributes);
     let root = root.map_err(|error| {
@@ -82,7 +83,7 @@ pub(crate) fn copy_tree(
     let directory = manifest_directory(&settings, reporter, &root)?;
     let on_wait = || reporter.note_destination(&settings.destination, lock::WAITING);
     let _lock = RunLock::acquire(&directory, on_wait);
-    ensure_space(&settings, context, &root)?;
+    ensure_space(&settings, context, &root, is_new)?;
     let archive = open_archive(&mut settings, reporter, root.source().as_fd(), &directory)?;
     let (settings, destination) = (&settings, Arc::clone(root.destination()));
     let on_change = |path: &[u8], change: RecordChange| {
@@ -165,8 +166,14 @@ pub(crate) fn copy_tree(
     Ok(paths.map(|path| settings.destination.join(path)).collect())
 }
 
-/// Refuses a copy that has too little space. A destination that was made for it is removed.
-fn ensure_space(settings: &Settings, context: Context<'_>, root: &Root) -> Result<(), Reported> {
+/// Refuses a copy that has too little space. A destination that was made for it is removed;
+/// `is_new` says that there was none.
+fn ensure_space(
+    settings: &Settings,
+    context: Context<'_>,
+    root: &Root,
+    is_new: bool,
+) -> Result<(), Reported> {
     if !settings.checks_space {
         return Ok(());
     }
@@ -179,6 +186,9 @@ fn ensure_space(settings: &Settings, context: Context<'_>, root: &Root) -> Resul
         if root.is_new() {
             // It fails if another process has made a file in it.
             let _ = rustix::fs::rmdir(settings.manifest.payload(destination));
+            if is_new {
+                let _ = rustix::fs::rmdir(destination);
+            }
         }
         Reported
     })

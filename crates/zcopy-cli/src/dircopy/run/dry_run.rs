@@ -165,7 +165,10 @@ impl Planner<'_> {
         let shown = match shown {
             Ok(shown) => shown,
             Err(Failure { path, error }) => {
-                self.fail(&path, &anyhow!(error).context("cannot examine"));
+                self.fail(
+                    &path,
+                    &anyhow!(error).context("cannot examine it or its copy"),
+                );
                 return Next::Pass;
             }
         };
@@ -179,9 +182,16 @@ impl Planner<'_> {
             self.fail(&path, &anyhow!(refusal));
             return Next::Pass;
         }
+        let kind = file_type(&shown.stat);
+        let whole_path = Path::new(OsStr::from_bytes(&path));
+        if kind != FileType::Directory
+            && let Some(refusal) = settings.manifest.refusal(whole_path, kind)
+        {
+            self.fail(&path, &anyhow!(refusal));
+            return Next::Pass;
+        }
         let action = with_records(&shown, &path, settings, records);
         if action != Action::EnterDirectory {
-            let kind = file_type(&shown.stat);
             let bytes = if is_regular(&shown.stat) {
                 size(&shown.stat)
             } else {

@@ -29,9 +29,41 @@ const FOREIGN: [i128; 6] = [
     0xfe53_4d42,
 ];
 
-/// Whether the file system has no disk: `TMPFS_MAGIC`, `RAMFS_MAGIC`.
-pub(crate) fn is_in_memory(file: impl AsFd) -> bool {
-    kind(file).is_some_and(|kind| [0x0102_1994, 0x8584_58f6].contains(&kind))
+/// Where a file system keeps its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Storage {
+    /// Memory: `TMPFS_MAGIC`, `RAMFS_MAGIC`.
+    Memory,
+    /// A disk of this machine, which the kernel's own driver reads.
+    Disk,
+    /// Another file system, a server or a process, each of which may have a cache of its own.
+    Elsewhere,
+}
+
+impl Storage {
+    /// The storage of a file.
+    pub(crate) fn of(file: impl AsFd) -> Self {
+        let on_disk = [
+            EXT,
+            // `XFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `F2FS_SUPER_MAGIC`, `NILFS_SUPER_MAGIC`.
+            0x5846_5342,
+            0x9123_683e,
+            0xf2f5_2010,
+            0x3434,
+            // `MSDOS_SUPER_MAGIC`, `EXFAT_SUPER_MAGIC`, ntfs3.
+            0x4d44,
+            0x2011_bab0,
+            0x7366_746e,
+            // `ISOFS_SUPER_MAGIC`, `UDF_SUPER_MAGIC`.
+            0x9660,
+            0x1501_3346,
+        ];
+        match kind(file) {
+            Some(0x0102_1994 | 0x8584_58f6) => Self::Memory,
+            Some(kind) if on_disk.contains(&kind) => Self::Disk,
+            _ => Self::Elsewhere,
+        }
+    }
 }
 
 /// Whether the driver of the file system is a process.

@@ -201,3 +201,20 @@ fn names_with_newlines_are_quoted_and_those_of_a_read_only_tree_are_told() {
     );
     assert_eq!(before, state(&trees.copy()));
 }
+
+#[test]
+fn what_a_manifest_cannot_record_is_an_error_of_the_plan_too() {
+    let trees = Trees::new();
+    trees.put("file", "x");
+    std::os::unix::fs::symlink("file", trees.original("link")).unwrap();
+    for format in ["bagit", "ascmhl"] {
+        let option = format!("--manifest={format}");
+        let plan = trees.run_aloud(&["--dry-run", &option]);
+        assert_eq!(plan.status, 1, "{plan:?}");
+        assert!(plan.stderr.contains(": link: "), "{plan:?}");
+        assert!(plan.stdout.contains("copy file\n"), "{plan:?}");
+        let copy = trees.run_aloud(&[&option]);
+        assert!(copy.stderr.starts_with(&plan.stderr), "{copy:?}");
+        fs::remove_dir_all(trees.copy()).unwrap();
+    }
+}

@@ -1,6 +1,7 @@
 //! Copies that are read back before they get their names.
 
 use super::*;
+use crate::mounts::mount_with_script;
 use crate::skip::has_program;
 use traced::traced;
 
@@ -84,6 +85,26 @@ fn the_summary_tells_how_files_were_read_back() {
     let trees = Trees::within(Path::new("/dev/shm"));
     put(&trees);
     assert_eq!(told(&trees, "--verify=both"), [format!("4 {MEMORY}")]);
+    // Past the cache of the overlay there is another one.
+    let script = r#"
+        mkdir "$1.t"
+        mount -t tmpfs none "$1.t"
+        mkdir "$1.t/lower" "$1.t/upper" "$1.t/work"
+        layers="lowerdir=$1.t/lower,upperdir=$1.t/upper,workdir=$1.t/work"
+        mount -t overlay -o "$layers" none "$2"
+        umount -l "$1.t"
+        rmdir "$1.t"
+    "#;
+    let Some(root) = mount_with_script("overlayfs", 0, script) else {
+        return;
+    };
+    let trees = Trees::within(&root.dir());
+    put(&trees);
+    let told = told(&trees, "--verify=both");
+    assert!(!told.is_empty());
+    for line in told {
+        assert!(!line.contains(DISK) && !line.contains(EMPTIED), "{line}");
+    }
 }
 
 #[test]
