@@ -14,8 +14,8 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Reads the lines `3 files, 305000 bytes …` and `2 copied, …, 0 failed`. `None` if they are
-    /// not there.
+    /// Reads the lines `3 files, 305000 bytes …` and `2 copied, …, 0 failed, 1 without all
+    /// attributes`. `None` if they are not there.
     pub(super) fn read(stdout: &str) -> Option<Self> {
         let mut lines = stdout.lines();
         let (files, bytes) = lines.find_map(amounts)?;
@@ -28,7 +28,7 @@ impl Summary {
             files,
             bytes,
             copied: count("copied")? + count("cloned")? + count("linked")? + count("skipped")?,
-            failed: count("failed")?,
+            failed: count("failed")? + count("without all attributes").unwrap_or(0),
         })
     }
 
@@ -77,6 +77,8 @@ mod tests {
     #[test]
     fn the_counts_are_read() {
         assert_eq!(Summary::read(TEXT), Some(TRUE));
+        let text = TEXT.replace("failed", "failed, 2 without all attributes");
+        assert_eq!(Summary::read(&text).map(|summary| summary.failed), Some(3));
         assert_eq!(Summary::read(""), None);
         let one = "1 file, 1 byte in 0.002 s, 5B/s\n1 copied, 0 cloned, 0 linked, 0 skipped, 0 failed; and 1 symbolic links";
         assert_eq!(Summary::read(one).unwrap().bytes, 1);

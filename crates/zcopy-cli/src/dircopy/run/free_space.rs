@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::os::unix::fs::MetadataExt as _;
 
 use anyhow::anyhow;
 use rustix::fs::{Mode, OFlags, Stat, StatVfs};
@@ -70,8 +71,10 @@ impl Free {
         if found.f_blocks == 0 {
             return None;
         }
-        // Some blocks are reserved for root.
-        let blocks = if rustix::process::geteuid().is_root() {
+        // Some blocks are reserved for root. Whether root would get them is asked only where it
+        // matters.
+        let is_root = || std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+        let blocks = if found.f_bfree > found.f_bavail && is_root() {
             found.f_bfree
         } else {
             found.f_bavail

@@ -130,10 +130,9 @@ fn has_journal(file: impl AsFd) -> bool {
     })
 }
 
-/// The first two numbers of the kernel's release, or zeros if it has none.
+/// The first two numbers of the kernel's release, or zeros if it is not known.
 fn kernel_version() -> (u32, u32) {
-    let uname = rustix::system::uname();
-    let release = uname.release().to_string_lossy();
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release
         .split(|c: char| !c.is_ascii_digit())
         .map(|number| number.parse().unwrap_or(0));
