@@ -80,6 +80,14 @@ pub(crate) fn copy_tree(
         reporter.report_walk_error(&error);
         Reported
     })?;
+    if settings.deletes {
+        delete::check_source(&settings, root.source(), root.destination().as_fd()).map_err(
+            |error| {
+                reporter.report_destination_error(&settings.source, &error);
+                Reported
+            },
+        )?;
+    }
     let directory = manifest_directory(&settings, reporter, &root)?;
     let on_wait = || reporter.note_destination(&settings.destination, lock::WAITING);
     let _lock = RunLock::acquire(&directory, on_wait);

@@ -16,6 +16,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::copy_tree::Context;
+use crate::common::cli::quote::quoted;
 use crate::dircopy::copy::run_journal::RunJournal;
 use crate::dircopy::damage_map::mapped_name;
 use crate::dircopy::hash::FileDigest;
@@ -32,7 +33,7 @@ use crate::dircopy::stat::{identity, permissions};
 use crate::dircopy::walk::open_beneath;
 use crate::dircopy::walk::scan::{Failure, Found, Next, ScanOptions, scan};
 use crate::dircopy::walk::spelling::key::fold;
-use crate::dircopy::walk::{Root, listing};
+use crate::dircopy::walk::{Root, containment, listing};
 use crate::dircopy::write::atomic_file::{Durability, Replace, temp_name};
 
 /// The beginning of the name of a folder with what was moved.
@@ -58,6 +59,26 @@ fn is_folder(name: &[u8]) -> bool {
     let is_number = |rest: &[u8]| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
     time.iter().zip(DIGITS).all(is_alike)
         && (rest.is_empty() || rest.strip_prefix(b".").is_some_and(is_number))
+}
+
+/// Refuses a source that lies in the destination: it would be moved.
+///
+/// # Errors
+///
+/// A message with both paths; the errors of `open(2)` on the way up.
+pub(super) fn check_source(
+    settings: &Settings,
+    source: BorrowedFd<'_>,
+    destination: BorrowedFd<'_>,
+) -> anyhow::Result<()> {
+    let root = rustix::fs::fstat(destination).map_err(io::Error::from)?;
+    containment::check_open(&root, source).map_err(|error| {
+        if error.kind() != io::ErrorKind::InvalidInput {
+            return anyhow!(error).context("cannot look whether the destination holds it");
+        }
+        let destination = quoted(settings.destination.as_os_str());
+        anyhow!("the source is inside the destination {destination}, and --delete would move it")
+    })
 }
 
 /// An entry of the destination that the source lacks.

@@ -61,6 +61,14 @@ pub(crate) fn plan(mut settings: Settings, context: Context<'_>) -> Result<Plan,
     };
     let directory = open(&settings.destination)?;
     let destination = open(&settings.manifest.payload(&settings.destination))?;
+    if settings.deletes
+        && let Some(destination) = &destination
+    {
+        delete::check_source(&settings, source.as_fd(), destination.as_fd()).map_err(|error| {
+            reporter.report_destination_error(&settings.source, &error);
+            Reported
+        })?;
+    }
     let archive = match &directory {
         Some(directory) => Some(open_archive(
             &mut settings,

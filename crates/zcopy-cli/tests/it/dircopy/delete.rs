@@ -144,6 +144,26 @@ fn nothing_is_moved_for_a_source_without_entries() {
 }
 
 #[test]
+fn a_source_inside_the_destination_is_refused() {
+    let trees = Trees::new();
+    trees.put_copy("card/file", "x").put_copy("other", "y");
+    let (card, copy) = (trees.copied("card"), trees.copy());
+    let refusal = format!(
+        "{}: the source is inside the destination {}, and --delete would move it",
+        card.display(),
+        copy.display()
+    );
+    for options in [&["-q", "--delete"][..], &["-n", "--delete"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zc-dircopy"));
+        let run = run(command.args(options).arg(&card).arg(&copy));
+        run.failed_naming(&[&[&refusal]]);
+        assert_eq!(folders(&trees), [""; 0]);
+        trees.holds("card/file", "x").holds("other", "y");
+        assert_eq!(Sums::all_in(&copy).len(), 0);
+    }
+}
+
+#[test]
 fn nothing_is_moved_out_of_the_copy_of_a_directory_that_cannot_be_read() {
     if !has_program("strace") {
         return;
