@@ -31,4 +31,4 @@ pub(crate) mod record;
 pub(crate) mod write;
 
 /// The suffix of the file with the comments of a BLAKE3 manifest, behind the manifest's name.
-const INFO: &str = ".info";
+pub(crate) const INFO: &str = ".info";

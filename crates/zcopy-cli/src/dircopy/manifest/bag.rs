@@ -5,6 +5,14 @@
 //! - `info`: the lines of `bag-info.txt`.
 //! - `write`: writes the tag files.
 
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::AtFlags;
+
+use super::journal::LeftJournal;
+use super::kind::ManifestKind::Bag;
+use super::read::root_names::journals_in;
+
 pub(crate) mod tag_files;
 pub(crate) mod write;
 
@@ -19,6 +27,32 @@ const INFO: &str = "bag-info.txt";
 
 /// The directory of the files, with a slash.
 pub(crate) const PAYLOAD: &[u8] = b"data/";
+
+/// The file with the addresses of files that are not in the bag yet. This tool does not write it.
+const FETCH: &str = "fetch.txt";
+
+/// Whether a directory is a bag, or has the journal of a run that did not finish one.
+pub(crate) fn is_in(root: BorrowedFd<'_>) -> bool {
+    let declaration = rustix::fs::statat(root, DECLARATION, AtFlags::SYMLINK_NOFOLLOW);
+    let has_journal = || {
+        let journals = journals_in(root).unwrap_or_default();
+        journals.into_iter().any(|name| {
+            let entries = LeftJournal::new(name).entries(root);
+            entries.is_ok_and(|entries| entries.is_some_and(|found| found.0.kind == Bag))
+        })
+    };
+    declaration.is_ok() || has_journal()
+}
+
+/// Whether an entry of the root of a bag is the directory of its files, or a tag file that the
+/// standard names.
+pub(crate) fn has_name(name: &[u8], is_directory: bool) -> bool {
+    if is_directory {
+        return PAYLOAD.strip_suffix(b"/") == Some(name);
+    }
+    let named = [DECLARATION, INFO, FETCH];
+    named.iter().any(|named| named.as_bytes() == name) || tag_files::is_manifest(name)
+}
 
 /// The directory that the paths of records begin at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

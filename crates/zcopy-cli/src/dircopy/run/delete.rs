@@ -4,7 +4,7 @@
 //! it. The journal announces them before: if the run is killed, the records of the old and of the
 //! new path count for whichever has the file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -21,9 +21,13 @@ use crate::dircopy::copy::run_journal::RunJournal;
 use crate::dircopy::damage_map::mapped_name;
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::interrupt::Interrupt;
+use crate::dircopy::manifest::INFO;
+use crate::dircopy::manifest::bag;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::journal::is_journal;
-use crate::dircopy::manifest::name::local_time;
+use crate::dircopy::manifest::kind::ManifestKind;
+use crate::dircopy::manifest::mhl;
+use crate::dircopy::manifest::name::{Name, local_time};
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::manifest::write::update::Line;
@@ -89,9 +93,13 @@ pub(super) struct Gone {
     pub(super) kind: FileType,
 }
 
-/// Finds the entries of the destination that the source lacks, in the order of their paths. Of a
-/// directory that the source lacks, the entries are not listed. Excluded entries, manifests,
-/// journals, maps of damaged files and folders of earlier runs are no such entries.
+/// Finds the entries of the destination that the source lacks, in the order of their paths.
+/// Excluded entries, manifests, journals, maps of damaged files and folders of earlier runs are no
+/// such entries.
+///
+/// The entries of a directory that the source lacks are not listed, unless some of them are
+/// excluded: then the directory stays with these, and the others are listed in its place. A part of
+/// it that cannot be read stays, too.
 ///
 /// If a directory of the source cannot be read to its end, nothing in it is taken to be gone, and
 /// the error is reported. The same goes for a source without any entry: a disk that is not mounted
@@ -113,7 +121,8 @@ pub(super) fn find(
         let error = anyhow!(error).context(context);
         reporter.report_error(Path::new(OsStr::from_bytes(path)), &error);
     };
-    let mut gone = Vec::new();
+    let own = OwnNames::of(settings, destination);
+    let mut gone = GoneEntries::default();
     let mut current: Option<(Vec<u8>, Option<Originals>)> = None;
     let mut is_empty = false;
     scan(destination, options, |found| {
@@ -121,10 +130,19 @@ pub(super) fn find(
             Ok(found) => found,
             Err(Failure { path, error }) => {
                 report(&path, error, "cannot look for what is gone");
+                gone.keep(&path);
                 return Next::Pass;
             }
         };
-        let directory = found.directory_path();
+        let (directory, path) = (found.directory_path(), found.path());
+        if gone.has(&directory) {
+            if is_excluded(settings, &found, &path) {
+                gone.keep(&path);
+                return Next::Pass;
+            }
+            gone.add(path, found.kind);
+            return Next::Enter;
+        }
         if current.as_ref().is_none_or(|(path, _)| *path != directory) {
             current = None;
             let originals = Originals::read(settings, source, &directory).unwrap_or_else(|error| {
@@ -141,16 +159,22 @@ pub(super) fn find(
         if is_empty {
             return Next::Stop;
         }
-        let path = found.path();
-        if is_kept(settings, &found, &path, directory.is_empty(), archive) {
+        let is_own = || own.has(&found) || archive.owns(found.name.to_bytes());
+        if directory.is_empty() && is_own()
+            || temp_name::is_temp_name(found.name.to_bytes())
+            || is_excluded(settings, &found, &path)
+        {
             return Next::Pass;
         }
         match originals.has(&found) {
             Ok(true) => Next::Enter,
             Ok(false) => {
-                let kind = found.kind;
-                gone.push(Gone { path, kind });
-                Next::Pass
+                gone.add(path, found.kind);
+                if settings.exclude.is_empty() {
+                    Next::Pass
+                } else {
+                    Next::Enter
+                }
             }
             Err(errno) => {
                 report(&path, errno.into(), "cannot look whether it is gone");
@@ -162,28 +186,122 @@ pub(super) fn find(
         let error = anyhow!("it has no entries, and nothing is moved: is it mounted?");
         reporter.report_destination_error(&settings.source, &error);
     }
-    gone.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    gone
+    gone.finish()
 }
 
-/// Whether an entry stays, even if the source lacks it.
-fn is_kept(
-    settings: &Settings,
-    found: &Found<'_>,
-    path: &[u8],
-    is_in_root: bool,
-    archive: &Archive,
-) -> bool {
-    let name = found.name.to_bytes();
+/// The entries that the source lacks, with those in directories that it lacks.
+#[derive(Debug, Default)]
+struct GoneEntries {
+    kinds: HashMap<Vec<u8>, FileType>,
+    /// The entries that stay, and the directories above them.
+    kept: HashSet<Vec<u8>>,
+}
+
+impl GoneEntries {
+    fn add(&mut self, path: Vec<u8>, kind: FileType) {
+        self.kinds.insert(path, kind);
+    }
+
+    fn has(&self, path: &[u8]) -> bool {
+        self.kinds.contains_key(path)
+    }
+
+    /// Keeps an entry, and the directories that it is in.
+    fn keep(&mut self, path: &[u8]) {
+        let mut path = Some(path);
+        while let Some(kept) = path {
+            // Those above it are kept already.
+            if !self.kept.insert(kept.to_vec()) {
+                break;
+            }
+            path = parent(kept);
+        }
+    }
+
+    /// The entries to move, in the order of their paths.
+    fn finish(self) -> Vec<Gone> {
+        let Self { kinds, kept } = self;
+        let moves_with_parent = |path: &[u8]| {
+            parent(path).is_some_and(|up| kinds.contains_key(up) && !kept.contains(up))
+        };
+        let moved = kinds
+            .iter()
+            .filter(|(path, _)| !kept.contains(*path) && !moves_with_parent(path));
+        let mut gone: Vec<_> = moved
+            .map(|(path, kind)| Gone {
+                path: path.clone(),
+                kind: *kind,
+            })
+            .collect();
+        gone.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        gone
+    }
+}
+
+/// The path of the directory of an entry, unless that is the root.
+fn parent(path: &[u8]) -> Option<&[u8]> {
+    memchr::memrchr(b'/', path).map(|slash| &path[..slash])
+}
+
+fn is_excluded(settings: &Settings, found: &Found<'_>, path: &[u8]) -> bool {
+    let name = OsStr::from_bytes(found.name.to_bytes());
     let is_directory = found.kind == FileType::Directory;
     let whole_path = || Path::new(OsStr::from_bytes(path));
-    let is_own =
-        is_in_root && (is_journal(name) || archive.owns(name) || is_directory && is_folder(name));
-    is_own
-        || temp_name::is_temp_name(name)
-        || settings
-            .exclude
-            .matches(OsStr::from_bytes(name), is_directory, whole_path)
+    settings.exclude.matches(name, is_directory, whole_path)
+}
+
+/// The entries of the root that the tool has made beside the copies. They stay, of whichever kind
+/// the manifest of this run is.
+#[derive(Clone, Copy, Debug)]
+enum OwnNames {
+    /// The directory is the payload of a bag. The manifests in it are copies.
+    Payload,
+    /// The root of an archive.
+    Archive,
+    /// The root of an archive that is a bag, too.
+    Bag,
+}
+
+impl OwnNames {
+    fn of(settings: &Settings, root: BorrowedFd<'_>) -> Self {
+        match settings.manifest {
+            ManifestKind::Bag => Self::Payload,
+            ManifestKind::Sums | ManifestKind::Mhl if bag::is_in(root) => Self::Bag,
+            ManifestKind::Sums | ManifestKind::Mhl => Self::Archive,
+        }
+    }
+
+    /// Whether an entry of the root is one of them.
+    fn has(self, found: &Found<'_>) -> bool {
+        let name = found.name.to_bytes();
+        let is_directory = found.kind == FileType::Directory;
+        if is_journal(name) || is_directory && is_folder(name) {
+            return true;
+        }
+        let is_manifest = || {
+            if is_directory {
+                name == mhl::DIRECTORY.as_bytes()
+            } else {
+                is_list(name)
+            }
+        };
+        match self {
+            Self::Payload => false,
+            Self::Archive => is_manifest(),
+            Self::Bag => is_manifest() || bag::has_name(name, is_directory),
+        }
+    }
+}
+
+/// Whether this is the name of a list of digests, or of the comments of one.
+fn is_list(name: &[u8]) -> bool {
+    let Ok(name) = str::from_utf8(name) else {
+        return false;
+    };
+    name.strip_suffix(INFO)
+        .unwrap_or(name)
+        .parse::<Name>()
+        .is_ok()
 }
 
 /// The names in one directory of the source.

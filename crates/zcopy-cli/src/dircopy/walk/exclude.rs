@@ -157,6 +157,13 @@ impl Exclude {
         })
     }
 
+    /// Whether there are no patterns.
+    pub(crate) fn is_empty(&self) -> bool {
+        let sets = [&self.any, &self.directories];
+        sets.iter()
+            .all(|patterns| patterns.names.is_none() && patterns.paths.is_none())
+    }
+
     /// Whether an entry is excluded. `path` is called only if a pattern has a `/`.
     pub(crate) fn matches<P: AsRef<Path>>(
         &self,

@@ -117,6 +117,79 @@ fn excluded_entries_and_maps_of_files_that_are_there_stay() {
 }
 
 #[test]
+fn excluded_entries_in_directories_that_are_gone_stay() {
+    let trees = trees();
+    lose(&trees);
+    trees.put_copy("e/f/precious.bak", "p");
+    trees.put_copy("g/h/i", "i").put_copy("e/f/k/l", "l");
+    let options = ["--delete", "--exclude=*.bak"];
+    let run = trees.run_aloud(&["--dry-run", "--delete", "--exclude=*.bak"]);
+    let moves = run.stdout.lines().filter(|line| line.starts_with("move "));
+    let expected = [
+        "move d/gone",
+        "move e/f/k/",
+        "move e/f/one",
+        "move e/two",
+        "move g/",
+        "move gone",
+    ];
+    assert_eq!(moves.collect::<Vec<_>>(), expected);
+    trees.succeeds(&options);
+    have_moved(&trees);
+    let folder = folder(&trees);
+    trees
+        .holds("e/f/precious.bak", "p")
+        .holds(format!("{folder}/g/h/i"), "i")
+        .holds(format!("{folder}/e/f/k/l"), "l");
+    assert!(!trees.copied("g").exists());
+    assert_eq!(fs::read_dir(trees.copied("e/f")).unwrap().count(), 1);
+    trees.check(&["--quiet"]).is_quiet();
+    // Another run has nothing to move.
+    trees.succeeds(&options);
+    assert_eq!(folders(&trees).len(), 1);
+}
+
+/// The manifests of all kinds stay, whichever kind a run writes.
+#[test]
+fn manifests_of_other_kinds_stay() {
+    let sums = "shasum.2026-11-27.01.14.13.txt";
+    let comments = "b3sum.2026-11-27.01.14.13.txt.info";
+    let kinds = ["--manifest=ascmhl", "--manifest=bagit"];
+    for kind in kinds {
+        let trees = Trees::new();
+        trees.put("kept", "x");
+        trees.succeeds(&[kind]);
+        trees.put_copy(comments, "").put_copy("gone", "y");
+        trees.succeeds(&["--delete"]);
+        let folder = folder(&trees);
+        trees.holds(format!("{folder}/gone"), "y");
+        let moved = fs::read_dir(trees.copied(&folder)).unwrap();
+        assert_eq!(moved.count(), 1, "{kind}");
+        assert!(trees.copied(comments).exists());
+    }
+    // The lists beside the payload of a bag stay, and those in it are copies.
+    let trees = Trees::new();
+    trees.put("kept", "x").put(sums, "");
+    trees.succeeds(&["--manifest=bagit"]);
+    trees.put_copy(sums, "");
+    fs::remove_file(trees.original(sums)).unwrap();
+    trees.succeeds(&["--manifest=bagit", "--delete"]);
+    assert!(trees.copied(sums).exists());
+    assert!(!trees.copied(format!("data/{sums}")).exists());
+}
+
+/// Directories with the names that only bags and histories have are moved like any other.
+#[test]
+fn names_of_bags_are_kept_in_bags_alone() {
+    let trees = Trees::new();
+    trees.put("kept", "x").put("data/file", "y");
+    trees.succeeds(&[]);
+    fs::remove_dir_all(trees.original("data")).unwrap();
+    trees.succeeds(&["--delete"]);
+    trees.holds(format!("{}/data/file", folder(&trees)), "y");
+}
+
+#[test]
 fn no_link_is_followed() {
     let trees = trees();
     let outside = trees.path().join("outside");

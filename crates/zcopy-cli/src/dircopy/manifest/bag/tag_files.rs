@@ -28,6 +28,15 @@ const MANIFEST: &str = "manifest-";
 /// The prefix of the names of manifests of the tag files.
 const TAG_MANIFEST: &str = "tagmanifest-";
 
+/// Whether a file of the root with this name is a manifest, of the payload or of the tag files.
+pub(super) fn is_manifest(name: &[u8]) -> bool {
+    let prefixes = [MANIFEST, TAG_MANIFEST];
+    let has_prefix = prefixes
+        .iter()
+        .any(|prefix| name.starts_with(prefix.as_bytes()));
+    has_prefix && name.ends_with(b".txt")
+}
+
 /// Which files a manifest lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Listing {
