@@ -83,8 +83,14 @@ pub(crate) fn open_archive(
             let wanted = AlgorithmSet::from(settings.algorithm);
             let mut known = AlgorithmSet::from(algorithm).iter();
             if !wanted.intersects(algorithm.into()) {
-                let with_known = known.find_map(|known| wanted.with(known));
-                settings.algorithm = with_known.unwrap_or(wanted).into();
+                let Some(with_known) = known.find_map(|known| wanted.with(known)) else {
+                    let error = anyhow!(
+                        "--hash leaves no room for a function of its history; name fewer functions"
+                    );
+                    reporter.report_destination_error(&settings.destination, &error);
+                    return Err(Reported);
+                };
+                settings.algorithm = with_known.into();
             }
         }
         (_, None) | (true, Some(_)) => {}

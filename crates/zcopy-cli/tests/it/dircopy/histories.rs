@@ -202,6 +202,39 @@ fn a_file_that_ascmhl_found_renamed_has_its_new_name_alone() {
     assert_eq!(run.status, 0, "{run:?}");
 }
 
+/// Nothing is called verified that was not compared.
+#[test]
+fn hashes_without_room_for_one_of_the_history_are_refused() {
+    let trees = tree();
+    trees.succeeds(&[MHL, "--hash=xxh64"]);
+    flip_a_byte(&trees.copied("long"));
+    let run = trees.run(&[MHL, "--hash=c4,md5,sha1", "--no-hash-skipped"]);
+    run.failed_naming(&[&["dst", "leaves no room for a function of its history"]]);
+    assert_eq!(generations(&trees.copy()).len(), 1);
+}
+
+#[test]
+fn a_file_whose_record_has_another_function_than_all_that_are_asked_for_is_read_twice() {
+    let Some((ascmhl, debug)) = ascmhl() else {
+        return;
+    };
+    let trees = Trees::new();
+    trees.put("old", "old").put("changed", "changed");
+    trees.succeeds(&[MHL, "--hash=xxh64"]);
+    trees.put_copy("new", "new");
+    let new = trees.copied("new");
+    let options = ["create", "-h", "md5", "-sf", new.to_str().unwrap()];
+    let run = ascmhl.run(&options, &trees.copy());
+    assert_eq!(run.status, 0, "{run:?}");
+    flip_a_byte(&trees.copied("changed"));
+    let run = trees.run(&[MHL, "--hash=c4,md5,sha1", "--no-hash-skipped"]);
+    run.failed_naming(&[&["changed", "differs from the digest"]]);
+    let counts = ["original", "verified", "failed"].map(|one| n_newest(&trees.copy(), one));
+    assert_eq!(counts, [0, 4 + 3, 1]);
+    let run = debug.run(&["verify"], &trees.copy());
+    assert_eq!(run.status, VERIFICATION_FAILED, "{run:?}");
+}
+
 /// A crew's files do not change. One that did has another digest than the history says.
 #[test]
 fn the_first_digest_counts_for_ever() {
@@ -267,6 +300,24 @@ fn entries_that_a_history_cannot_list_are_errors() {
     fs::remove_file(trees.original(OsStr::from_bytes(b"\xff"))).unwrap();
     trees.succeeds(&[MHL, "-L"]);
     assert_eq!(n_newest(&trees.copy(), "original"), 1);
+}
+
+#[test]
+fn files_that_a_killed_run_has_in_its_journal_are_originals_of_the_next_run() {
+    if !crate::skip::has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    trees.put("a", "a").put("b", "b").put("c", "c");
+    let kills = "mkdirat:signal=KILL:when=1";
+    trees.succeeds(&[MHL, "--exclude=*"]);
+    fs::remove_dir_all(trees.copied("ascmhl")).unwrap();
+    let traced = traced::meddled(&trees.command(&[MHL]), "mkdirat", kills);
+    assert_eq!(traced.run.status, 128 + 9, "{traced:?}");
+    trees.holds("c", "c");
+    trees.succeeds(&[MHL, "--no-hash-skipped"]);
+    assert_eq!(n_newest(&trees.copy(), "original"), 3);
+    hides_nothing(&trees.copy());
 }
 
 /// Whatever a killed run leaves, no generation lists a file that is not there, and the next run

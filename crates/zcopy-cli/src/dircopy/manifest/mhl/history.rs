@@ -58,6 +58,8 @@ pub(crate) struct History {
     pub(super) n_own: usize,
     /// Further generations of the source, if its history is another one.
     compared: Vec<GenerationFile>,
+    /// Whether there are such generations.
+    pub(super) is_compared: bool,
     pub(super) ignore: Ignore,
     algorithm: Option<Algorithm>,
     /// Paths that files had before they were renamed.
@@ -107,6 +109,7 @@ impl History {
         Self {
             generations,
             n_own,
+            is_compared: !compared.is_empty(),
             compared,
             ignore: Ignore::new(Vec::new()),
             algorithm: None,
@@ -140,6 +143,7 @@ impl History {
             generations: self.generations.clone(),
             n_own: self.n_own,
             compared: Vec::new(),
+            is_compared: self.is_compared,
             ignore: self.ignore.clone(),
             algorithm: self.algorithm,
             renamed: Vec::new(),

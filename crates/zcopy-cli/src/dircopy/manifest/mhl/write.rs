@@ -42,6 +42,9 @@ use crate::dircopy::walk::listing;
 use crate::dircopy::write::atomic_file::{Durability, Replace, temp_name};
 use crate::dircopy::write::temporary_file::temporary_file;
 
+/// The error of a file that is read for a generation.
+const DIFFERS: &str = "it differs from the digest that it was recorded with";
+
 /// How a run knows the digest of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Knowledge {
@@ -159,6 +162,7 @@ impl GenerationWriter {
             algorithms: self.algorithms,
             found: Records::merge(pieces.collect())?,
             recorded: &mut self.recorded,
+            is_compared: self.history.is_compared,
             levels: Vec::new(),
             elements: BufWriter::new(temporary_file()?),
             has_elements: false,
@@ -302,12 +306,34 @@ struct Listing<'a> {
     algorithms: AlgorithmSet,
     found: Records,
     recorded: &'a mut Records,
+    /// Whether the source has another history, which is only compared with.
+    is_compared: bool,
     /// The directories from the root to the current one.
     levels: Vec<Level>,
     elements: BufWriter<File>,
     has_elements: bool,
     date: String,
     failures: Vec<(Vec<u8>, anyhow::Error)>,
+}
+
+/// The digests of the bytes of a file.
+#[derive(Clone, Copy)]
+struct Contents {
+    file: FileDigest,
+    /// The digest that the record is compared with, if `file` has no function of the record.
+    evidence: Option<FileDigest>,
+}
+
+impl Contents {
+    /// Compares the checksums of the functions that both have. `None` if there are none.
+    fn agreement(self, recorded: FileDigest) -> Option<bool> {
+        self.evidence.unwrap_or(self.file).agreement(recorded)
+    }
+
+    fn checksum(self, algorithm: ChecksumAlgorithm) -> Option<Checksum> {
+        let own = self.file.checksum(algorithm);
+        own.or_else(|| self.evidence?.checksum(algorithm))
+    }
 }
 
 /// A directory.
@@ -406,15 +432,32 @@ impl Listing<'_> {
             Some(Record { file, .. }) => (file, Knowledge::Read),
             None => (None, Knowledge::Read),
         };
+        // The history of the source, if it is another one, may be all that knows the file.
+        let is_hearsay = self.is_compared && knowledge == Knowledge::Carried && recorded.is_none();
         let is_complete = file.is_some_and(|file| {
             let own = AlgorithmSet::from(file.algorithm);
             let is_comparable = recorded.is_none_or(|recorded| file.agreement(recorded).is_some());
-            own.includes(self.algorithms) && is_comparable
+            own.includes(self.algorithms) && is_comparable && !is_hearsay
         });
+        let known = recorded.or(file);
+        let is_reported = knowledge == Knowledge::Differs;
+        let mut evidence = None;
         let (file, knowledge) = match file.filter(|_| is_complete) {
             Some(file) => (file, knowledge),
-            None => match self.read_or_refuse(&path, recorded.or(file)) {
-                Ok(read) => (read, Knowledge::Read),
+            None => match self.read_or_refuse(&path, known) {
+                Ok(read) => {
+                    evidence = read.evidence;
+                    let differs = known.is_some_and(|known| read.agreement(known) != Some(true));
+                    let mut knowledge = Knowledge::Read;
+                    if differs {
+                        if !is_reported {
+                            let error = anyhow!(DIFFERS);
+                            self.failures.push((path.clone(), error));
+                        }
+                        knowledge = Knowledge::Differs;
+                    }
+                    (read.file, knowledge)
+                }
                 Err(error) => {
                     self.failures.push((path, error));
                     if let Some(level) = self.levels.last_mut() {
@@ -432,9 +475,13 @@ impl Listing<'_> {
             }
         }
         match (knowledge, recorded) {
-            // A file that differs from its journal has no original.
-            (Knowledge::Carried, _) | (Knowledge::Differs, None) => Ok(()),
-            (Knowledge::Read | Knowledge::Differs, _) => self.put_file(&path, file, recorded),
+            // The history has the file already, or the file differs from its journal and has no
+            // original.
+            (Knowledge::Carried, Some(_)) | (Knowledge::Differs, None) => Ok(()),
+            // A killed run recorded the file in its journal alone.
+            (Knowledge::Carried, None) | (Knowledge::Read, _) | (Knowledge::Differs, Some(_)) => {
+                self.put_file(&path, Contents { file, evidence }, recorded)
+            }
         }
     }
 
@@ -442,35 +489,44 @@ impl Listing<'_> {
         &self,
         path: &[u8],
         recorded: Option<FileDigest>,
-    ) -> anyhow::Result<FileDigest> {
+    ) -> anyhow::Result<Contents> {
         match self.refusal(path).filter(|_| recorded.is_none()) {
             Some(error) => Err(error),
             None => self.read(path, recorded),
         }
     }
 
-    /// Reads a file that lacks digests. Those of the functions that it is recorded with are made
-    /// too.
-    fn read(&self, path: &[u8], recorded: Option<FileDigest>) -> anyhow::Result<FileDigest> {
+    /// Reads a file that lacks digests. One of the functions that it is recorded with is among
+    /// them. The file is read a second time if a digest has no room for it.
+    fn read(&self, path: &[u8], recorded: Option<FileDigest>) -> anyhow::Result<Contents> {
+        let hash = |algorithm| {
+            hash_file(self.root, path, algorithm, &self.null)
+                .map_err(|error| anyhow!(error).context("cannot read its copy"))
+        };
         let set = recorded.map_or(self.algorithms, |file| {
             file.algorithms_with(self.algorithms)
         });
-        hash_file(self.root, path, set.into(), &self.null)
-            .map_err(|error| anyhow!(error).context("cannot read its copy"))
+        let file = hash(set.into())?;
+        let unlike = recorded.filter(|recorded| file.agreement(*recorded).is_none());
+        let evidence = unlike
+            .map(|recorded| hash(recorded.algorithm))
+            .transpose()?;
+        Ok(Contents { file, evidence })
     }
 
     fn put_file(
         &mut self,
         path: &[u8],
-        file: FileDigest,
+        contents: Contents,
         recorded: Option<FileDigest>,
     ) -> io::Result<()> {
         let stat = open_beneath::stat(self.root, path)?;
         let mut xml = b"    <hash>\n".to_vec();
         write_path(path, &stat, Some(size(&stat)), &mut xml);
-        let has_failed = recorded.is_some_and(|recorded| file.agreement(recorded) == Some(false));
+        let has_failed =
+            recorded.is_some_and(|recorded| contents.agreement(recorded) != Some(true));
         for (name, algorithm) in FORMATS {
-            let Some(checksum) = file.checksum(algorithm) else {
+            let Some(checksum) = contents.checksum(algorithm) else {
                 continue;
             };
             let known = recorded.map(|recorded| recorded.checksum(algorithm));
