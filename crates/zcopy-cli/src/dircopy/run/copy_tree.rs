@@ -15,7 +15,7 @@ use anyhow::anyhow;
 use super::lock::{self, RunLock};
 use super::manifest::{
     End, Reported, begin_manifest, finish_manifest, manifest_directory, open_archive,
-    report_unreadable_manifests,
+    refuse_linked_payload, report_unreadable_manifests,
 };
 use super::write_back::write_back;
 use super::{delete, free_space};
@@ -75,6 +75,7 @@ pub(crate) fn copy_tree(
     let attributes = directory_attributes(&settings);
     let is_new = !settings.destination.exists();
     let payload = settings.manifest.payload(&settings.destination);
+    refuse_linked_payload(&settings, reporter, &payload)?;
     let root = Root::open_with(&settings.source, &payload, attributes);
     let root = root.map_err(|error| {
         reporter.report_walk_error(&error);

@@ -30,6 +30,22 @@ use crate::dircopy::walk::Root;
 #[derive(Debug)]
 pub(crate) struct Reported;
 
+/// Fails if a symbolic link takes the place of the directory below the destination that the files
+/// are copied to: what it leads to is no part of the bag.
+pub(crate) fn refuse_linked_payload(
+    settings: &Settings,
+    reporter: &Reporter<'_>,
+    payload: &Path,
+) -> Result<(), Reported> {
+    let is_below = payload != settings.destination;
+    if is_below && payload.is_symlink() {
+        let error = anyhow!("it is a symbolic link; the files of a bag are in a directory");
+        reporter.report_destination_error(payload, &error);
+        return Err(Reported);
+    }
+    Ok(())
+}
+
 /// Opens the directory of the manifest and the journals: the root of the destination, which is
 /// above the files of a bag.
 pub(crate) fn manifest_directory(

@@ -302,3 +302,16 @@ fn killed_at_any_moment_a_bag_lists_nothing_that_was_not_written() {
         delay += Duration::from_micros(900);
     }
 }
+
+#[test]
+fn the_files_of_a_bag_are_not_copied_through_a_symbolic_link() {
+    let trees = Trees::new();
+    trees.put("file", "contents");
+    let elsewhere = trees.path().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    fs::create_dir(trees.copy()).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, trees.copied("data")).unwrap();
+    let run = trees.run(&["--manifest=bagit"]);
+    run.failed_naming(&[&["dst/data", "it is a symbolic link"]]);
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+}

@@ -320,6 +320,48 @@ fn files_that_a_killed_run_has_in_its_journal_are_originals_of_the_next_run() {
     hides_nothing(&trees.copy());
 }
 
+#[test]
+fn a_generation_that_the_chain_lacks_is_reported_and_stays() {
+    let trees = tree();
+    trees.succeeds(&[MHL]);
+    let chain = trees.copied("ascmhl/ascmhl_chain.xml");
+    let earlier = fs::read(&chain).unwrap();
+    trees.succeeds(&[MHL]);
+    fs::write(&chain, earlier).unwrap();
+    let second = generations(&trees.copy()).pop().unwrap();
+    let run = trees.run(&[MHL]);
+    run.failed_naming(&[&["ascmhl/0002_dst", "ascmhl_chain.xml lacks this generation"]]);
+    let generations = generations(&trees.copy());
+    assert_eq!(generations.len(), 3);
+    assert!(generations.contains(&second));
+    assert_eq!(trees.check(&["--quiet"]).status, 0);
+}
+
+#[test]
+fn a_tree_may_have_a_long_name_and_one_with_control_characters() {
+    let trees = tree();
+    for name in [&"é".repeat(120), "bell\u{1}\nname", &"x".repeat(255)] {
+        let copy = trees.path().join(name);
+        for _ in 0..2 {
+            let mut command = zc_dircopy();
+            command
+                .args([MHL, "--quiet"])
+                .arg(trees.source())
+                .arg(&copy);
+            let run = run(&mut command);
+            assert_eq!((run.status, &*run.stderr), (0, ""), "{name}");
+        }
+        assert_eq!(generations(&copy).len(), 2);
+        assert_eq!(check(&copy, &["--quiet"]).status, 0, "{name}");
+        // `ascmhl` forgets what it ignores below a directory whose name has a line feed.
+        if let Some((_, debug)) = ascmhl()
+            && !name.contains('\n')
+        {
+            verifies(&debug, &copy);
+        }
+    }
+}
+
 /// Whatever a killed run leaves, no generation lists a file that is not there, and the next run
 /// lists all.
 #[test]

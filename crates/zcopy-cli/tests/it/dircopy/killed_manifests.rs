@@ -91,6 +91,11 @@ fn a_history_has_whole_generations_and_lists_no_file_that_is_not_there() {
         assert!(!run.stderr.contains("damaged"), "{what}: {run:?}");
         let generations = fs::read_dir(trees.copied("ascmhl")).unwrap();
         for generation in generations.map(|entry| entry.unwrap().path()) {
+            // A run announces its generation under a temporary name.
+            let name = generation.file_name().unwrap().as_bytes();
+            if name.starts_with(b".zc-dircopy-") {
+                continue;
+            }
             let text = fs::read_to_string(&generation).unwrap();
             let whole = text.ends_with("</hashlist>\n") || text.ends_with("</ascmhldirectory>\n");
             assert!(whole, "{what}: {}", generation.display());

@@ -287,7 +287,7 @@ pub(super) fn directory_in(root: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 /// The SHA-512 of a file.
-fn sha512_of(mut file: File) -> io::Result<Checksum> {
+pub(super) fn sha512_of(mut file: File) -> io::Result<Checksum> {
     let mut hasher = Hasher::new(ChecksumAlgorithm::Sha512);
     let mut block = vec![0; BLOCK];
     loop {

@@ -4,23 +4,23 @@
 //! file that the run has not read, they have the recorded one. A file without a record is read and
 //! listed as an original.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::File;
-use std::io::{self, BufWriter, Read as _, Seek as _, Write as _};
+use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::chain::{self, Link};
 use super::directories::{DirectoryDigest, Entries};
 use super::format::{FORMATS, text_of};
-use super::history::{GenerationFile, History, directory_in};
+use super::history::{GenerationFile, History, directory_in, sha512_of};
 use super::xml::{can_have, escape};
 use super::{CHAIN, DIRECTORY};
 use crate::common::digest::AlgorithmSet;
@@ -33,6 +33,7 @@ use crate::dircopy::manifest::inventory::{Inventory, Kinds};
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::journal::is_journal;
 use crate::dircopy::manifest::open_beneath;
+use crate::dircopy::manifest::read::contents::open_regular;
 use crate::dircopy::manifest::read::merge::{Records, Sorted};
 use crate::dircopy::manifest::read::spool::{PieceReader, Sorter, Spool};
 use crate::dircopy::manifest::record::{Announced, Record};
@@ -44,6 +45,9 @@ use crate::dircopy::write::temporary_file::temporary_file;
 
 /// The error of a file that is read for a generation.
 const DIFFERS: &str = "it differs from the digest that it was recorded with";
+
+/// The error of a generation that the list of all generations lacks.
+const ORPHAN: &str = "ascmhl_chain.xml lacks this generation, which stays and does not count";
 
 /// How a run knows the digest of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +109,7 @@ impl GenerationWriter {
             recorded,
             found: Sorter::new(Spool::new()?),
             n_files: 0,
-            name: name.to_string_lossy().into_owned(),
+            name: name_in_file_names(name),
             mode,
             list: None,
         })
@@ -189,7 +193,21 @@ impl GenerationWriter {
             has_elements: listing.has_elements,
             root: top.and_then(Level::finish),
         });
-        Ok(listing.failures)
+        let mut failures = listing.failures;
+        for orphan in self.orphans()?.kept {
+            let path = format!("{DIRECTORY}/{}", orphan.to_string_lossy());
+            failures.push((path.into_bytes(), anyhow!(ORPHAN)));
+        }
+        Ok(failures)
+    }
+
+    /// The generations of the destination that the list of all generations lacks.
+    fn orphans(&self) -> io::Result<Orphans> {
+        match directory_in(self.root.as_fd()) {
+            Ok(directory) => Orphans::of(directory.as_fd(), &self.history.generations),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Orphans::default()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Gives the generation its name, and adds it to the list of all generations. Returns the path
@@ -206,6 +224,10 @@ impl GenerationWriter {
             Err(errno) => return Err(errno.into()),
         }
         let directory = Arc::new(directory_in(self.root.as_fd())?);
+        let orphans = Orphans::of(directory.as_fd(), &self.history.generations)?;
+        for name in &orphans.own {
+            rustix::fs::unlinkat(&directory, &**name, AtFlags::empty())?;
+        }
         remove_leftovers(directory.as_fd())?;
         for generation in &self.history.generations[self.history.n_own..] {
             self.copy(generation, &directory)?;
@@ -213,9 +235,19 @@ impl GenerationWriter {
         let generations = self.history.generations.iter();
         let mut links: Vec<_> = generations.map(|file| file.link.clone()).collect();
         let number = links.last().map_or(1, |last| last.number.saturating_add(1));
-        remove_orphans(directory.as_fd(), number, &links)?;
-        let time = Timestamp::now().strftime("%Y-%m-%d_%H%M%SZ");
-        let name = format!("{number:04}_{}_{time}.mhl", self.name);
+        let mut time = Timestamp::now();
+        let mut name = file_name(number, &self.name, time);
+        // Another program's generation keeps its name.
+        while orphans
+            .kept
+            .iter()
+            .any(|kept| *kept.as_bytes() == *name.as_bytes())
+        {
+            time = time
+                .checked_add(SignedDuration::from_secs(1))
+                .map_err(io::Error::other)?;
+            name = file_name(number, &self.name, time);
+        }
         let mut file = BufferedFile::begin(&directory, self.mode)?;
         let mut hasher = Hasher::new(ChecksumAlgorithm::Sha512);
         let mut put = |bytes: &[u8]| {
@@ -236,15 +268,21 @@ impl GenerationWriter {
             put(b"  </hashes>\n")?;
         }
         put(b"</hashlist>\n")?;
-        commit(file, &name)?;
-        links.push(Link {
+        let link = Link {
             number,
             name: name.clone(),
             checksum: hasher.finish(),
-        });
+        };
+        let mut announcement = BufferedFile::begin(&directory, self.mode)?;
+        announcement.buffer = chain::write(std::slice::from_ref(&link));
+        let announced = temp_name::random(temp_name::PREFIX);
+        commit_as(announcement, &announced)?;
+        commit(file, &name)?;
+        links.push(link);
         let mut file = BufferedFile::begin(&directory, self.mode)?;
         file.buffer = chain::write(&links);
         commit(file, CHAIN)?;
+        temp_name::remove(directory.as_fd(), &announced);
         Ok(vec![format!("{DIRECTORY}/{name}")])
     }
 
@@ -611,23 +649,72 @@ fn write_checksum(
     let _ = writeln!(xml, " hashdate=\"{date}\">{text}</{name}>");
 }
 
-/// Removes generations that a killed run left and did not add to the list.
-fn remove_orphans(directory: BorrowedFd<'_>, number: u32, links: &[Link]) -> io::Result<()> {
-    let prefix = format!("{number:04}_");
-    let mut orphans = Vec::new();
-    for name in names_in(directory)? {
-        let is_listed = links
+/// Generations that the list of all generations lacks.
+#[derive(Debug, Default)]
+struct Orphans {
+    /// A killed run has announced them under a temporary name, and left them.
+    own: Vec<CString>,
+    /// Another program may need them.
+    kept: Vec<CString>,
+}
+
+impl Orphans {
+    fn of(directory: BorrowedFd<'_>, listed: &[GenerationFile]) -> io::Result<Self> {
+        let names = names_in(directory)?;
+        let mut announced = Vec::new();
+        for name in names
             .iter()
-            .any(|link| link.name.as_bytes() == name.to_bytes());
-        let bytes = name.to_bytes();
-        if bytes.starts_with(prefix.as_bytes()) && bytes.ends_with(b".mhl") && !is_listed {
-            orphans.push(name);
+            .filter(|name| temp_name::is_temp_name(name.to_bytes()))
+        {
+            // A run that was killed before it had written the announcement made no generation.
+            if let Ok((file, _)) = open_regular(directory, &**name)
+                && let Ok(links) = chain::read(BufReader::new(file))
+            {
+                announced.extend(links);
+            }
         }
+        let mut orphans = Self::default();
+        for name in names {
+            let has_name = |link: &Link| link.name.as_bytes() == name.to_bytes();
+            if !name.to_bytes().ends_with(b".mhl") || listed.iter().any(|file| has_name(&file.link))
+            {
+                continue;
+            }
+            let is_own = announced.iter().filter(|link| has_name(link)).any(|link| {
+                let file = open_regular(directory, &*name);
+                let found = file.and_then(|(file, _)| sha512_of(file));
+                found.is_ok_and(|found| found == link.checksum)
+            });
+            if is_own {
+                orphans.own.push(name);
+            } else {
+                orphans.kept.push(name);
+            }
+        }
+        Ok(orphans)
     }
-    for name in orphans {
-        rustix::fs::unlinkat(directory, &*name, AtFlags::empty())?;
+}
+
+/// The name of a tree, as the names of its generations have it. File systems that encrypt names
+/// have room for 143 bytes.
+fn name_in_file_names(name: &OsStr) -> String {
+    const MAX_BYTES: usize = 100;
+    let mut short = String::new();
+    for letter in name.to_string_lossy().chars() {
+        let is_text = !letter.is_control() && can_have(letter.encode_utf8(&mut [0; 4]));
+        let letter = if is_text { letter } else { '_' };
+        if short.len() + letter.len_utf8() > MAX_BYTES {
+            break;
+        }
+        short.push(letter);
     }
-    Ok(())
+    short
+}
+
+/// The name of a generation.
+fn file_name(number: u32, tree: &str, time: Timestamp) -> String {
+    let time = time.strftime("%Y-%m-%d_%H%M%SZ");
+    format!("{number:04}_{tree}_{time}.mhl")
 }
 
 /// The names in a directory.
@@ -639,12 +726,15 @@ fn names_in(directory: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
     Ok(names)
 }
 
-fn commit(mut file: BufferedFile, name: &str) -> io::Result<()> {
+fn commit(file: BufferedFile, name: &str) -> io::Result<()> {
+    commit_as(file, &CString::new(name)?)
+}
+
+fn commit_as(mut file: BufferedFile, name: &CStr) -> io::Result<()> {
     file.flush()?;
     file.new_file.settle()?;
-    let name = CString::new(name)?;
     let file = file
         .new_file
-        .commit(&name, Replace::Yes, Durability::Synced)?;
+        .commit(name, Replace::Yes, Durability::Synced)?;
     sys::close_file(file.into())
 }
