@@ -94,6 +94,7 @@ pub(crate) fn copy_tree(
     let _lock = RunLock::acquire(&directory, on_wait);
     ensure_space(&settings, context, &root, is_new)?;
     let archive = open_archive(&mut settings, reporter, root.source().as_fd(), &directory)?;
+    delete::check_journals(&settings, reporter, &archive)?;
     let (settings, destination) = (&settings, Arc::clone(root.destination()));
     let on_change = |path: &[u8], change: RecordChange| {
         reporter.report_change(Path::new(OsStr::from_bytes(path)), &change.to_string());

@@ -16,6 +16,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::copy_tree::Context;
+use super::manifest::Reported;
 use crate::common::cli::quote::quoted;
 use crate::dircopy::copy::run_journal::RunJournal;
 use crate::dircopy::damage_map::mapped_name;
@@ -63,6 +64,24 @@ fn is_folder(name: &[u8]) -> bool {
     let is_number = |rest: &[u8]| !rest.is_empty() && rest.iter().all(u8::is_ascii_digit);
     time.iter().zip(DIGITS).all(is_alike)
         && (rest.is_empty() || rest.strip_prefix(b".").is_some_and(is_number))
+}
+
+/// Refuses to move anything while the journal of a killed run is left: it may announce files that
+/// have not got their names, and only a run that copies finds out which.
+pub(super) fn check_journals(
+    settings: &Settings,
+    reporter: &Reporter<'_>,
+    archive: &Archive,
+) -> Result<(), Reported> {
+    if !settings.deletes || !archive.has_journals() {
+        return Ok(());
+    }
+    let error = anyhow!(
+        "a run was killed here, and --delete would move files whose digests are not certain yet; \
+         run without --delete first"
+    );
+    reporter.report_destination_error(&settings.destination, &error);
+    Err(Reported)
 }
 
 /// Refuses a source that lies in the destination: it would be moved.

@@ -78,6 +78,9 @@ pub(crate) fn plan(mut settings: Settings, context: Context<'_>) -> Result<Plan,
         )?),
         None => None,
     };
+    if let Some(archive) = &archive {
+        delete::check_journals(&settings, reporter, archive)?;
+    }
     let settings = &settings;
     let names = archive
         .as_ref()

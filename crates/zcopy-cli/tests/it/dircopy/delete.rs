@@ -307,6 +307,15 @@ fn a_run_that_is_killed_loses_no_file_and_no_record() {
         assert!([0, 137].contains(&killed.status), "{killed:?}");
         let check = trees.check(&["--quiet"]);
         assert_eq!(check.status, 0, "{when}: {check:?}");
+        if killed.status == 137 {
+            let refused = trees.run_aloud(&["--delete"]);
+            assert_eq!(refused.status, 1, "{when}: {refused:?}");
+            assert!(
+                refused.stderr.contains("run without --delete first"),
+                "{refused:?}"
+            );
+            trees.succeeds(&[]);
+        }
         trees.succeeds(&["--delete"]);
         let folders = folders(&trees);
         for name in LOST {
@@ -320,4 +329,29 @@ fn a_run_that_is_killed_loses_no_file_and_no_record() {
         let check = trees.check(&["--quiet"]);
         assert_eq!(check.status, 0, "{when}: {check:?}");
     }
+}
+
+/// What the journal announces of a killed run may not have happened.
+#[test]
+fn nothing_is_moved_before_the_digests_of_a_killed_run_are_certain() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    for n in 0..40 {
+        trees.put(&format!("d/{n}"), format!("{n}"));
+    }
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o", "/dev/null"]);
+    strace.arg("--inject=linkat:signal=KILL:when=20");
+    strace.args([env!("CARGO_BIN_EXE_zc-dircopy"), "-q", "-j1"]);
+    let killed = run(strace.arg(trees.source()).arg(trees.copy()));
+    assert_eq!(killed.status, 137, "{killed:?}");
+    fs::rename(trees.original("d"), trees.original("e")).unwrap();
+    let refused = trees.run_aloud(&["--delete"]);
+    assert_eq!(refused.status, 1, "{refused:?}");
+    trees.succeeds(&[]);
+    trees.succeeds(&["--delete"]);
+    let check = trees.check(&["--quiet", "--strict"]);
+    assert_eq!(check.status, 0, "{check:?}");
 }
