@@ -60,6 +60,30 @@ fn killed(manifest: &str, payload: &str, judge: impl Fn(&Trees, &str)) {
 }
 
 #[test]
+fn the_first_run_of_a_bag_is_continued_wherever_it_was_killed() {
+    if !has_program("strace") {
+        return;
+    }
+    for call in ["linkat", "fsync"] {
+        for nth in 1.. {
+            assert!(nth < 100, "{call}: there is no end to it");
+            let trees = Trees::new();
+            trees.put("a/one", "one").put("two", "two");
+            let option = "--manifest=bagit";
+            let kills = format!("{call}:signal=KILL:when={nth}");
+            let traced = meddled(&trees.command(&[option]), call, &kills);
+            if traced.run.status == 0 {
+                break;
+            }
+            let run = trees.run(&[option]);
+            assert_eq!((run.status, &*run.stderr), (0, ""), "{call} {nth}");
+            let run = trees.check(&["--silent", "--no-summary", "--strict"]);
+            run.is_quiet();
+        }
+    }
+}
+
+#[test]
 fn a_bag_lists_no_tag_file_with_another_digest_and_no_file_that_is_not_there() {
     killed("--manifest=bagit", "data/", |trees, what| {
         for name in ["tagmanifest-sha256.txt", "manifest-sha256.txt"] {

@@ -200,11 +200,12 @@ impl BagWriter {
         let name_of = |algorithm| Manifest::new(Listing::Payload, algorithm).name;
         let names: Vec<_> = algorithms.iter().copied().map(name_of).collect();
         let new = std::mem::take(&mut self.manifests).into_iter();
+        // Manifests make the journal obsolete, and a bag is damaged without the other two.
+        commit(info, INFO)?;
+        commit(declaration, DECLARATION)?;
         for (name, (_, lines)) in names.iter().zip(new) {
             commit(lines, name)?;
         }
-        commit(info, INFO)?;
-        commit(declaration, DECLARATION)?;
         for old in manifests(root)? {
             // A manifest that this run did not write lists the payload as it was before.
             if old.listing == Listing::Payload && !names.contains(&old.name) {
