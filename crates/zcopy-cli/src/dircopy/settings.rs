@@ -29,6 +29,9 @@ const BLOCK_SIZE: usize = 128 << 10;
 /// The error of options that would change records of a history.
 pub(crate) const FIRST_DIGESTS: &str = "--accept and --forget-missing change records, and an ASC MHL history keeps the first digest of each file";
 
+/// The error of `--delete` with a history.
+const MOVES_IN_HISTORIES: &str = "--delete does not go with --manifest=ascmhl: a history keeps the paths of files, and would report those that are moved as missing";
+
 /// The settings of a copy.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each switch")]
@@ -113,6 +116,9 @@ impl Settings {
         let changes_records = !args.accept.is_empty() || args.forget_missing;
         if manifest.keeps_first_digest() && changes_records {
             return Err(FIRST_DIGESTS.to_owned());
+        }
+        if args.delete && manifest == ManifestKind::Mhl {
+            return Err(MOVES_IN_HISTORIES.to_owned());
         }
         if args.no_hash && manifest != ManifestKind::Sums {
             let word = manifest.word();
