@@ -72,23 +72,8 @@ pub(crate) fn copy_tree(
         budget,
         null,
     } = context;
-    let attributes = directory_attributes(&settings);
     let is_new = !settings.destination.exists();
-    let payload = settings.manifest.payload(&settings.destination);
-    refuse_linked_payload(&settings, reporter, &payload)?;
-    let root = Root::open_with(&settings.source, &payload, attributes);
-    let root = root.map_err(|error| {
-        reporter.report_walk_error(&error);
-        Reported
-    })?;
-    if settings.deletes {
-        delete::check_source(&settings, root.source(), root.destination().as_fd()).map_err(
-            |error| {
-                reporter.report_destination_error(&settings.source, &error);
-                Reported
-            },
-        )?;
-    }
+    let root = open_root(&settings, reporter)?;
     let directory = manifest_directory(&settings, reporter, &root)?;
     let on_wait = || reporter.note_destination(&settings.destination, lock::WAITING);
     let _lock = RunLock::acquire(&directory, on_wait);
@@ -174,6 +159,26 @@ pub(crate) fn copy_tree(
     }
     let paths = manifest.unwrap_or_default().into_iter();
     Ok(paths.map(|path| settings.destination.join(path)).collect())
+}
+
+/// Opens both trees. Refuses a source that `--delete` would move.
+fn open_root(settings: &Settings, reporter: &Reporter<'_>) -> Result<Root, Reported> {
+    let attributes = directory_attributes(settings);
+    let payload = settings.manifest.payload(&settings.destination);
+    refuse_linked_payload(settings, reporter, &payload)?;
+    let root = Root::open_with(&settings.source, &payload, attributes);
+    let root = root.map_err(|error| {
+        reporter.report_walk_error(&error);
+        Reported
+    })?;
+    if settings.deletes {
+        let destination = root.destination().as_fd();
+        delete::check_source(settings, root.source(), destination).map_err(|error| {
+            reporter.report_destination_error(&settings.source, &error);
+            Reported
+        })?;
+    }
+    Ok(root)
 }
 
 /// Refuses a copy that has too little space. A destination that was made for it is removed;

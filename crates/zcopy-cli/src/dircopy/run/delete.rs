@@ -21,7 +21,6 @@ use crate::common::cli::quote::quoted;
 use crate::dircopy::copy::run_journal::RunJournal;
 use crate::dircopy::damage_map::mapped_name;
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::interrupt::Interrupt;
 use crate::dircopy::manifest::INFO;
 use crate::dircopy::manifest::bag;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
@@ -433,20 +432,24 @@ pub(super) fn move_all(
             folder: opened.as_fd(),
             folder_name: folder.as_bytes(),
             journal,
-            interrupt: context.interrupt,
-            durability,
         }
-        .move_entry(&entry.path, &records);
-        match moved {
-            Ok(()) => {
-                context.counts.moved.add(1);
-                reporter.report_moved(path, &Path::new(&folder).join(path));
-                for (path, file) in records {
-                    lines.push((new_path(folder.as_bytes(), &path), Line::Set(file)));
-                    lines.push((path, Line::Remove));
-                }
+        .move_entry(entry, &records);
+        let moved = match moved {
+            Ok(moved) => moved,
+            Err(error) => {
+                reporter.report_error(path, &error);
+                continue;
             }
-            Err(error) => reporter.report_error(path, &error),
+        };
+        context.counts.moved.add(1);
+        reporter.report_moved(path, &Path::new(&folder).join(path));
+        for (path, file) in records {
+            lines.push((new_path(folder.as_bytes(), &path), Line::Set(file)));
+            lines.push((path, Line::Remove));
+        }
+        // Its records follow it even so.
+        if let Err(error) = moved.finish(durability) {
+            reporter.report_error(path, &error);
         }
     }
     drop(opened);
@@ -527,19 +530,81 @@ fn new_path(folder: &[u8], path: &[u8]) -> Vec<u8> {
     [folder, b"/", path].concat()
 }
 
-/// Makes a change in a directory. A directory that its owner may not write to is opened up for that.
-fn with_access(directory: &OwnedFd, change: impl Fn() -> Result<(), Errno>) -> Result<(), Errno> {
-    match change() {
-        Err(Errno::ACCESS) => {}
-        changed => return changed,
+/// A directory that was opened up to its owner.
+struct OpenedUp {
+    directory: OwnedFd,
+    mode: Mode,
+}
+
+impl OpenedUp {
+    /// Opens up a directory that its owner may not write to. `None` if that changes nothing.
+    fn open(directory: OwnedFd) -> Option<Self> {
+        let mode = permissions(&rustix::fs::fstat(&directory).ok()?);
+        let is_changed =
+            !mode.contains(Mode::RWXU) && rustix::fs::fchmod(&directory, mode | Mode::RWXU).is_ok();
+        is_changed.then_some(Self { directory, mode })
     }
-    let mode = permissions(&rustix::fs::fstat(directory)?);
-    if mode.contains(Mode::RWXU) || rustix::fs::fchmod(directory, mode | Mode::RWXU).is_err() {
-        return Err(Errno::ACCESS);
+
+    fn restore(self) -> Result<(), Errno> {
+        rustix::fs::fchmod(self.directory, self.mode)
     }
-    let changed = change();
-    rustix::fs::fchmod(directory, mode)?;
-    changed
+}
+
+/// Moves an entry to another directory. Directories that their owner may not write to are opened up
+/// for that: the one that has the entry, and the entry, whose `..` changes. Returns whether they
+/// have their modes again.
+fn rename(
+    from: &OwnedFd,
+    name: &OsStr,
+    kind: FileType,
+    to: &OwnedFd,
+) -> Result<Result<(), Errno>, Errno> {
+    let rename = || rustix::fs::renameat(from, name, to, name);
+    let mut moved = rename();
+    let mut restored = Ok(());
+    if moved == Err(Errno::ACCESS) {
+        let parent = open_beneath(from.as_fd(), Path::new("")).ok();
+        let parent = parent.and_then(OpenedUp::open);
+        moved = rename();
+        if moved == Err(Errno::ACCESS) && kind == FileType::Directory {
+            let entry = open_beneath(from.as_fd(), Path::new(name)).ok();
+            if let Some(entry) = entry.and_then(OpenedUp::open) {
+                moved = rename();
+                restored = entry.restore();
+            }
+        }
+        if let Some(parent) = parent {
+            restored = restored.and(parent.restore());
+        }
+    }
+    moved.map(|()| restored)
+}
+
+/// An entry that was moved.
+struct Moved {
+    from: OwnedFd,
+    to: OwnedFd,
+    /// Whether the directories that were opened up have their modes again.
+    restored: Result<(), Errno>,
+}
+
+impl Moved {
+    /// Brings the move to the disk. Returns the first error.
+    fn finish(self, durability: Durability) -> anyhow::Result<()> {
+        let synced = match durability {
+            Durability::Synced => {
+                let synced = [self.to, self.from].map(rustix::fs::fsync);
+                synced.into_iter().find(Result::is_err).unwrap_or(Ok(()))
+            }
+            Durability::Cached => Ok(()),
+        };
+        self.restored
+            .map_err(io::Error::from)
+            .context("it is moved, but a directory could not get its mode back")?;
+        synced
+            .map_err(io::Error::from)
+            .context("it is moved, but a loss of power may undo that")
+    }
 }
 
 /// Moves entries of the destination into a folder.
@@ -548,34 +613,47 @@ struct Mover<'a> {
     folder: BorrowedFd<'a>,
     folder_name: &'a [u8],
     journal: &'a RunJournal<'a>,
-    interrupt: &'a Interrupt,
-    durability: Durability,
 }
 
 impl Mover<'_> {
-    fn move_entry(&self, path: &[u8], records: &[FileRecord]) -> anyhow::Result<()> {
-        self.interrupt.check()?;
-        let path = Path::new(OsStr::from_bytes(path));
-        let name = path.file_name().unwrap_or_default();
+    /// Moves an entry, or leaves nothing in the folder for it.
+    fn move_entry(&self, entry: &Gone, records: &[FileRecord]) -> anyhow::Result<Moved> {
+        let path = Path::new(OsStr::from_bytes(&entry.path));
         let parent = path.parent().unwrap_or(Path::new(""));
-        let opened = open_beneath(self.destination, parent).context("cannot open its directory")?;
-        let target = self
+        let moved = self.try_to_move(entry, path, parent, records);
+        if moved.is_err() {
+            self.remove_empty(parent);
+        }
+        moved
+    }
+
+    fn try_to_move(
+        &self,
+        entry: &Gone,
+        path: &Path,
+        parent: &Path,
+        records: &[FileRecord],
+    ) -> anyhow::Result<Moved> {
+        let name = path.file_name().unwrap_or_default();
+        let from = open_beneath(self.destination, parent).context("cannot open its directory")?;
+        let to = self
             .make_parents(parent)
             .context("cannot make its directory")?;
         let new_paths = records
             .iter()
             .map(|(path, _)| new_path(self.folder_name, path));
         let new_paths: Vec<_> = new_paths.collect();
+        let mut announced = Ok(());
         if !records.is_empty() {
             let moves = records.iter().zip(&new_paths);
             self.journal
                 .announce_moves(moves.map(|((path, file), new)| (&**path, &**new, *file)));
-            self.journal
-                .allow_name(Replace::Yes, Durability::Synced)
-                .context("cannot move it")?;
+            announced = self.journal.allow_name(Replace::Yes, Durability::Synced);
         }
-        let rename = || rustix::fs::renameat(&opened, name, &target, name);
-        if let Err(errno) = with_access(&opened, rename) {
+        let restored = announced.and_then(|()| {
+            rename(&from, name, entry.kind, &to).map_err(|errno| anyhow!(io::Error::from(errno)))
+        });
+        let restored = restored.map_err(|error| {
             let stays = records
                 .iter()
                 .map(|(path, file)| (&**path, JournalEntry::Has(*file)));
@@ -583,17 +661,9 @@ impl Mover<'_> {
                 .iter()
                 .map(|path| (&**path, JournalEntry::Cancelled));
             self.journal.add(stays.chain(cancelled));
-            self.remove_empty(parent);
-            return Err(anyhow!(io::Error::from(errno)).context("cannot move it"));
-        }
-        if self.durability == Durability::Synced {
-            for directory in [&target, &opened] {
-                rustix::fs::fsync(directory)
-                    .map_err(io::Error::from)
-                    .context("cannot move it for certain")?;
-            }
-        }
-        Ok(())
+            error.context("cannot move it")
+        })?;
+        Ok(Moved { from, to, restored })
     }
 
     /// Removes the directories of a path in the folder that are empty.
@@ -602,11 +672,9 @@ impl Mover<'_> {
             let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else {
                 break;
             };
-            let opened = open_beneath(self.folder, parent);
-            let removed =
-                opened.map(|parent| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR).is_ok());
-            if !removed.unwrap_or(false) {
-                break;
+            // Of those that were not made there may be several.
+            if let Ok(parent) = open_beneath(self.folder, parent) {
+                let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
             }
         }
     }

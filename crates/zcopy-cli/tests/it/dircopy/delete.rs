@@ -331,6 +331,81 @@ fn a_run_that_is_killed_loses_no_file_and_no_record() {
     }
 }
 
+/// Runs with `--delete`, and injects errors into system calls.
+fn with_errors(trees: &Trees, injection: &[&OsStr], options: &[&str]) -> Run {
+    let mut strace = Command::new("strace");
+    strace
+        .args(["-f", "-qq", "-o", "/dev/null"])
+        .args(injection);
+    strace.args([env!("CARGO_BIN_EXE_zc-dircopy"), "-q", "--delete"]);
+    run(strace.args(options).arg(trees.source()).arg(trees.copy()))
+}
+
+/// A file whose directory cannot be synced has moved even so, and its record with it.
+#[test]
+fn records_follow_files_that_are_moved_and_not_synced() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = trees();
+    lose(&trees);
+    let directory = trees.copied("d");
+    let injection = [
+        "-P".as_ref(),
+        directory.as_os_str(),
+        "--inject=fsync:error=EIO".as_ref(),
+    ];
+    let run = with_errors(&trees, &injection, &["--durable"]);
+    assert_eq!(run.status, 1, "{run:?}");
+    let complaint = "d/gone: it is moved, but a loss of power may undo that: Input/output error";
+    assert!(run.stderr.contains(complaint), "{run:?}");
+    have_moved(&trees);
+    trees
+        .check(&["--strict", "--silent"])
+        .without_total("6 matching, 0 differing, 0 missing, 0 unreadable");
+}
+
+#[test]
+fn an_entry_that_cannot_be_moved_leaves_no_directory_in_the_folder() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    for name in ["kept", "a/b/kept", "a/b/gone"] {
+        trees.put(name, name);
+    }
+    trees.succeeds(&[]);
+    fs::remove_file(trees.original("a/b/gone")).unwrap();
+    // The folder and a are made, and b is not.
+    let injection = ["--inject=mkdirat:error=EIO:when=3".as_ref()];
+    let run = with_errors(&trees, &injection, &[]);
+    run.failed_naming(&[&["a/b/gone: cannot make its directory: Input/output error"]]);
+    assert_eq!(folders(&trees), [""; 0]);
+    // Nothing can be renamed out of a/b.
+    let directory = trees.copied("a/b");
+    let injection = [
+        "-P".as_ref(),
+        directory.as_os_str(),
+        "--inject=renameat:error=EIO".as_ref(),
+    ];
+    let run = with_errors(&trees, &injection, &[]);
+    run.failed_naming(&[&["a/b/gone: cannot move it: Input/output error"]]);
+    assert_eq!(folders(&trees), [""; 0]);
+    trees.holds("a/b/gone", "a/b/gone");
+    trees.check(&["--quiet"]).is_quiet();
+}
+
+#[test]
+fn nothing_is_moved_in_a_history() {
+    let trees = trees();
+    lose(&trees);
+    let run = trees.run(&["--delete", "--manifest=ascmhl"]);
+    assert_eq!(run.status, 2, "{run:?}");
+    let complaint = "--delete does not go with --manifest=ascmhl";
+    assert!(run.stderr.contains(complaint), "{run:?}");
+    assert_eq!(folders(&trees), [""; 0]);
+}
+
 /// What the journal announces of a killed run may not have happened.
 #[test]
 fn nothing_is_moved_before_the_digests_of_a_killed_run_are_certain() {

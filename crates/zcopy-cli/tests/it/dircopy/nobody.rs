@@ -209,3 +209,34 @@ fn what_is_gone_is_moved_out_of_a_directory_that_its_owner_may_not_write_to() {
     );
     trees.check(&["--quiet"]).is_quiet();
 }
+
+/// The move of a directory changes its `..`, which takes the right to write to it.
+#[test]
+fn a_directory_that_its_owner_may_not_write_to_is_moved_with_its_mode() {
+    let trees = Trees::new();
+    trees.put("kept", "x").put("d/e/gone", "y");
+    given_away(&trees);
+    let Some(run) = by_nobody(trees.command(&[])) else {
+        return;
+    };
+    run.is_quiet();
+    fs::remove_dir_all(trees.original("d/e")).unwrap();
+    let modes = [("d/e", 0o555), ("d", 0o555)];
+    for (path, mode) in modes {
+        chmod(&trees.copied(path), mode);
+    }
+    chmod(&trees.original("d"), 0o555);
+    by_nobody(trees.command(&["--delete"])).unwrap().is_quiet();
+    assert!(!trees.copied("d/e").exists());
+    let folder = fs::read_dir(trees.copy()).unwrap().find_map(|entry| {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        name.starts_with("deleted.").then_some(name)
+    });
+    let moved = format!("{}/d/e", folder.unwrap());
+    trees.holds(format!("{moved}/gone"), "y");
+    for path in ["d", &moved] {
+        let mode = fs::metadata(trees.copied(path)).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o555, "{path}");
+    }
+    trees.check(&["--quiet"]).is_quiet();
+}
