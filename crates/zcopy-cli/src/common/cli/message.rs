@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::common::cli::quote::quoted;
 use crate::common::sys;
 
 /// Restores the signals and standard descriptors that Rust's runtime changed, and makes writes
@@ -101,4 +102,10 @@ pub fn cause(error: &zcopy::Error) -> io::Error {
         Some(number) => io::Error::from_raw_os_error(number),
         None => io::Error::new(error.io_error_kind(), format!("{error:#}")),
     }
+}
+
+/// An error whose words begin with the path of its file.
+pub(crate) fn naming(path: &OsStr, error: &io::Error) -> io::Error {
+    let words = worded(error);
+    io::Error::new(error.kind(), format!("{}: {words}", quoted(path)))
 }

@@ -242,10 +242,17 @@ impl<'a> Copier<'a> {
     /// Writes the result of an entry, for programs.
     pub(crate) fn report_file(&self, entry: &Entry, path: &Path, result: CopyResult) {
         self.reporter.report_file(path, || {
-            let file = match result.line {
-                Line::Set(file) => file.checksums().next(),
-                Line::Keep | Line::Differs(_) | Line::Remove => None,
+            let manifest = self.settings.manifest;
+            let checksums: Vec<_> = match result.line {
+                Line::Set(file) => file.checksums().collect(),
+                Line::Keep | Line::Differs(_) | Line::Remove => Vec::new(),
             };
+            let digests = checksums.iter().map(|(algorithm, checksum)| {
+                let text = manifest.text_of(*algorithm, checksum);
+                (manifest.name_of(*algorithm), text)
+            });
+            let digests: Vec<_> = digests.collect();
+            let (algorithm, digest) = digests.first().cloned().unzip();
             FileResult {
                 kind: entry.kind().into(),
                 action: result.action,
@@ -255,8 +262,9 @@ impl<'a> Copier<'a> {
                 } else {
                     0
                 },
-                algorithm: file.as_ref().map(|(algorithm, _)| algorithm.name()),
-                digest: file.map(|(_, checksum)| checksum.to_string()),
+                algorithm,
+                digest,
+                digests: digests.into_iter().collect(),
             }
         });
     }

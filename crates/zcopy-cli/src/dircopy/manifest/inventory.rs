@@ -10,7 +10,6 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, FileType};
 
 use crate::common::cli::message;
-use crate::common::cli::quote::quoted;
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::read::merge::{Records, Sorted};
@@ -70,7 +69,8 @@ impl Inventory {
                 return Ok(Next::Enter);
             }
             let flags = AtFlags::SYMLINK_NOFOLLOW;
-            let stat = rustix::fs::statat(found.directory, found.name, flags)?;
+            let stat = rustix::fs::statat(found.directory, found.name, flags)
+                .map_err(|errno| message::naming(OsStr::from_bytes(&path), &errno.into()))?;
             n_files += 1;
             n_bytes += size(&stat);
             sorter.add(path, JournalEntry::Has(FileDigest::NONE))?;
@@ -81,9 +81,7 @@ impl Inventory {
             let added = match found {
                 Ok(found) => add(&found),
                 Err(Failure { path, error }) => {
-                    let message = message::worded(&error);
-                    let path = quoted(OsStr::from_bytes(&path));
-                    Err(io::Error::new(error.kind(), format!("{path}: {message}")))
+                    Err(message::naming(OsStr::from_bytes(&path), &error))
                 }
             };
             added.unwrap_or_else(|error| {

@@ -14,7 +14,7 @@ use super::journal::LeftJournal;
 use super::mhl::{self, history::History};
 use super::read::root_names::{journals_in, names_in};
 use crate::common::cli::quote::quoted;
-use crate::common::digest::checksum::ChecksumAlgorithm;
+use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
 use crate::common::digest::{Algorithm, AlgorithmSet, Digest};
 
 /// The kind of a manifest.
@@ -140,6 +140,22 @@ impl ManifestKind {
         }
     }
 
+    /// The name that the manifest has for a function.
+    pub(crate) fn name_of(self, algorithm: ChecksumAlgorithm) -> &'static str {
+        match (self, algorithm) {
+            (Self::Mhl, ChecksumAlgorithm::Sha512) => "c4",
+            (_, algorithm) => algorithm.name(),
+        }
+    }
+
+    /// A checksum as the manifest writes it.
+    pub(crate) fn text_of(self, algorithm: ChecksumAlgorithm, checksum: &Checksum) -> String {
+        match self {
+            Self::Mhl => mhl::text_of(algorithm, checksum),
+            Self::Sums | Self::Bag => checksum.to_string(),
+        }
+    }
+
     /// The algorithm of digests that consist of those of these functions, or of the default one.
     ///
     /// # Errors
@@ -149,11 +165,7 @@ impl ManifestKind {
         let possible = self.algorithms();
         let word = self.word();
         if let Some(other) = wanted.iter().find(|wanted| !possible.contains(wanted)) {
-            let name_of = |algorithm: &ChecksumAlgorithm| match (self, algorithm) {
-                (Self::Mhl, ChecksumAlgorithm::Sha512) => "c4",
-                (_, algorithm) => algorithm.name(),
-            };
-            let names = possible.iter().map(name_of);
+            let names = possible.iter().map(|one| self.name_of(*one));
             let names = names.collect::<Vec<_>>().join(", ");
             let other = other.name();
             return Err(format!(

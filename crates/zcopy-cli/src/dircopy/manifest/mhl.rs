@@ -19,6 +19,7 @@ mod format;
 mod generation;
 mod xml;
 
+pub(crate) use format::text_of;
 pub(crate) use xml::can_have;
 
 /// The directory of a history, in the root of the tree.

@@ -1,5 +1,7 @@
 //! The result of one entry, which `--json` writes.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::plan::Kind;
@@ -33,8 +35,10 @@ pub(crate) struct FileResult {
     pub(crate) is_replacement: bool,
     /// The size of a regular file.
     pub(crate) bytes: u64,
-    /// The algorithm of the digest.
+    /// The algorithm of the first digest.
     pub(crate) algorithm: Option<&'static str>,
-    /// The digest that the manifest has. `None` if this run has not read the file.
+    /// The first digest that the manifest has. `None` if this run has not read the file.
     pub(crate) digest: Option<String>,
+    /// All digests that the manifest has, by the names of their algorithms.
+    pub(crate) digests: BTreeMap<&'static str, String>,
 }

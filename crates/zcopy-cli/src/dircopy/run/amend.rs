@@ -109,7 +109,7 @@ impl Amendment {
         let archive = Archive::open_kind(kind, root.as_fd(), Verify::Needed, true, base, None);
         let mut archive = archive.context("cannot read its manifests")?;
         if let Some(damaged) = archive.damaged().first() {
-            let DamagedFile { name, damage } = damaged;
+            let DamagedFile { name, damage, .. } = damaged;
             bail!("the manifest {name} {}: {damage}", damaged.state());
         }
         if archive.is_empty() {
@@ -125,6 +125,7 @@ impl Amendment {
             accepted: self.accepted.clone(),
             algorithm: archive.algorithm().unwrap_or(Algorithm::Sha256),
             null: &null,
+            interrupt: None,
             on_change,
         };
         // Nothing is copied, so there is no source.

@@ -90,6 +90,7 @@ pub(crate) fn copy_tree(
         accepted: settings.accepted.clone(),
         algorithm: settings.algorithm,
         null,
+        interrupt: Some(interrupt),
         on_change: OnChange(&on_change),
     };
     // From here on there are files to finish.

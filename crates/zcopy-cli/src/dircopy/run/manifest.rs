@@ -79,7 +79,16 @@ pub(crate) fn open_archive(
     let archive = Archive::open_kind(kind, directory, Verify::Needed, true, base, source)
         .map_err(|error| report_unreadable_manifests(settings, reporter, error))?;
     for damaged in archive.damaged() {
-        let DamagedFile { name, damage } = damaged;
+        let DamagedFile {
+            name,
+            damage,
+            is_in_source,
+        } = damaged;
+        let path = if *is_in_source {
+            settings.source.join(name)
+        } else {
+            name.into()
+        };
         let error = anyhow!("{damage}").context(match damaged.state() {
             FileState::Damaged => {
                 "the manifest is damaged, and nothing is copied before it is repaired or removed"
@@ -87,7 +96,7 @@ pub(crate) fn open_archive(
             FileState::Denied => "the manifest cannot be read, and nothing is copied",
             FileState::Unfinished => "the manifest is not finished",
         });
-        reporter.report_error(name.as_ref(), &error);
+        reporter.report_error(&path, &error);
     }
     if !archive.damaged().is_empty() {
         return Err(Reported);
@@ -230,6 +239,9 @@ pub(crate) fn finish_manifest(
         .compare(most_open)
         .map_err(|error| finisher::report_manifest_error(reporter, error))
         .ok()?;
+    if settings.manifest != ManifestKind::Sums && interrupt.is_requested() {
+        return None;
+    }
     for (path, error) in mismatches {
         reporter.report_error(Path::new(OsStr::from_bytes(&path)), &error);
     }

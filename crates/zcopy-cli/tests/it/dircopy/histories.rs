@@ -362,6 +362,25 @@ fn a_tree_may_have_a_long_name_and_one_with_control_characters() {
     }
 }
 
+#[test]
+fn results_have_the_digests_of_all_functions_as_the_history_spells_them() {
+    let trees = Trees::new();
+    trees.put("empty", "");
+    let run = trees.run_aloud(&[MHL, "--json", "--hash=c4,md5"]);
+    let md5 = "\"md5\":\"d41d8cd98f00b204e9800998ecf8427e\"";
+    assert!(run.stdout.contains(md5), "{run:?}");
+    assert!(run.stdout.contains("\"c4\":\"c459dsjfscH38cYeXXYogktxf4Cd9ibshE3BHUo6a58hBXmRQdZrAkZzsWcbWtDg5oQstpDuni4Hirj75GEmTc1sFT\""), "{run:?}");
+}
+
+#[test]
+fn a_damaged_history_of_the_source_is_named_with_the_path_of_the_source() {
+    let trees = tree();
+    fs::create_dir(trees.original("ascmhl")).unwrap();
+    trees.put("ascmhl/ascmhl_chain.xml", "<cut");
+    let run = trees.run(&[MHL]);
+    run.failed_naming(&[&["src/ascmhl/ascmhl_chain.xml", "nothing is copied"]]);
+}
+
 /// Whatever a killed run leaves, no generation lists a file that is not there, and the next run
 /// lists all.
 #[test]

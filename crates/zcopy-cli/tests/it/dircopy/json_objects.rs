@@ -148,6 +148,7 @@ fn json_has_the_result_of_each_entry() {
             file["algorithm"].as_str(),
             digest.as_ref().map(|_| "sha256")
         );
+        assert_eq!(file["digests"]["sha256"].as_str(), digest.as_deref());
         (
             format!(
                 "{} {}",

@@ -128,3 +128,43 @@ fn a_history_has_whole_generations_and_lists_no_file_that_is_not_there() {
         }
     });
 }
+
+/// A copy that was changed after a killed run would become an original as it is now.
+#[test]
+fn a_history_records_no_copy_that_differs_from_what_a_killed_run_copied() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    for name in ["a", "b", "c", "d"] {
+        trees.put(name, name);
+    }
+    let options = ["--manifest=ascmhl", "--jobs=1"];
+    let kills = "linkat:signal=KILL:when=4";
+    let traced = meddled(&trees.command(&options), "linkat", kills);
+    assert_eq!(traced.run.status, 128 + 9, "{traced:?}");
+    let changed = ["a", "b", "c"]
+        .into_iter()
+        .find(|name| trees.copied(name).exists())
+        .unwrap();
+    let time = fs::metadata(trees.copied(changed))
+        .unwrap()
+        .modified()
+        .unwrap();
+    fs::write(trees.copied(changed), "x").unwrap();
+    let file = fs::File::options()
+        .write(true)
+        .open(trees.copied(changed))
+        .unwrap();
+    file.set_modified(time).unwrap();
+    for _ in 0..2 {
+        let run = trees.run(&options);
+        assert_eq!(run.status, 1, "{run:?}");
+        assert!(
+            run.stderr.contains("differs from what a killed run copied"),
+            "{run:?}"
+        );
+    }
+    trees.succeeds(&["--manifest=ascmhl", "--overwrite-policy=update"]);
+    trees.check(&["--silent", "--no-summary"]).is_quiet();
+}

@@ -7,9 +7,10 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -19,6 +20,7 @@ use super::info::{Oxum, updated};
 use super::path::encode;
 use super::tag_files::{Lines, Listed, Listing, Manifest, checksum_of, contents, manifests};
 use super::{DECLARATION, INFO, PathBase};
+use crate::common::cli::message;
 use crate::common::digest::AlgorithmSet;
 use crate::common::sys;
 use crate::dircopy::file_ranges::{FileRange, FileRanges};
@@ -177,7 +179,7 @@ impl BagWriter {
         }
         let old = contents(root, INFO).or_else(|error| match error.kind() {
             io::ErrorKind::NotFound => Ok(Vec::new()),
-            _ => Err(error),
+            _ => Err(message::naming(INFO.as_ref(), &error)),
         })?;
         let oxum = self
             .oxum
@@ -218,7 +220,8 @@ impl BagWriter {
             for path in &paths {
                 let checksum = match known.get(path).filter(|_| !is_own(path)) {
                     Some(checksum) => *checksum,
-                    None => checksum_of(root, path, algorithm)?,
+                    None => checksum_of(root, path, algorithm)
+                        .map_err(|error| message::naming(OsStr::from_bytes(path), &error))?,
                 };
                 write_line(&checksum, path, &mut lines);
             }
@@ -244,14 +247,20 @@ fn known_tag_files(
     algorithm: ChecksumAlgorithm,
 ) -> io::Result<HashMap<Vec<u8>, Checksum>> {
     let manifest = Manifest::new(Listing::TagFiles, algorithm);
+    let naming = |error: &_| message::naming(manifest.name.as_ref(), error);
     let text = match contents(root, &manifest.name) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashMap::new()),
-        Err(error) => return Err(error),
+        Err(error) => return Err(naming(&error)),
     };
     let mut lines = Lines::of(root, algorithm, &text[..]);
     let mut known = HashMap::new();
-    while let Some(Listed { path, checksum }) = lines.next().map_err(io::Error::other)? {
+    let mut next = || {
+        lines
+            .next()
+            .map_err(|damage| naming(&io::Error::other(damage)))
+    };
+    while let Some(Listed { path, checksum }) = next()? {
         known.insert(path, checksum);
     }
     Ok(known)
@@ -265,17 +274,20 @@ fn write_line(checksum: &Checksum, path: &[u8], lines: &mut Vec<u8>) {
 }
 
 fn commit(file: BufferedFile, name: &str) -> io::Result<()> {
-    let name = CString::new(name)?;
-    let file = file
-        .new_file
-        .commit(&name, Replace::Yes, Durability::Synced)?;
-    sys::close_file(file.into())
+    let put = || {
+        let name = CString::new(name)?;
+        let file = file
+            .new_file
+            .commit(&name, Replace::Yes, Durability::Synced)?;
+        sys::close_file(file.into())
+    };
+    put().map_err(|error: io::Error| message::naming(name.as_ref(), &error))
 }
 
 fn remove(root: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     match rustix::fs::unlinkat(root, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno.into()),
+        Err(errno) => Err(message::naming(name.as_ref(), &errno.into())),
     }
 }
 
@@ -296,7 +308,8 @@ fn tag_files(root: BorrowedFd<'_>) -> io::Result<Vec<Vec<u8>>> {
         let found = match found {
             Ok(found) => found,
             Err(found) => {
-                failure = Some(found.error);
+                let path = OsStr::from_bytes(&found.path);
+                failure = Some(message::naming(path, &found.error));
                 return Next::Stop;
             }
         };

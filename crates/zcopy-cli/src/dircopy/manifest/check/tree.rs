@@ -149,7 +149,7 @@ impl<'a> Tree<'a> {
             return Err(in_tree(io::Error::other("no manifest found")));
         }
         let damaged = archive.damaged().iter().map(|damaged| {
-            let DamagedFile { name, damage } = damaged;
+            let DamagedFile { name, damage, .. } = damaged;
             let message = format!("the manifest {}: {damage}", damaged.state());
             ListError {
                 path: path.join(name),

@@ -20,7 +20,7 @@ pub(super) fn algorithm_of(name: &str) -> Option<ChecksumAlgorithm> {
 }
 
 /// A checksum as a generation writes it.
-pub(super) fn text_of(algorithm: ChecksumAlgorithm, checksum: &Checksum) -> String {
+pub(crate) fn text_of(algorithm: ChecksumAlgorithm, checksum: &Checksum) -> String {
     match algorithm {
         ChecksumAlgorithm::Sha512 => c4::encode(checksum),
         _ => checksum.to_string(),

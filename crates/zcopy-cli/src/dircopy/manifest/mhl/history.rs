@@ -16,6 +16,7 @@ use super::{CHAIN, DIRECTORY};
 use crate::common::digest::Algorithm;
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 use crate::dircopy::hash::FileDigest;
+use crate::dircopy::manifest::read::archive::DamagedFile;
 use crate::dircopy::manifest::read::contents::open_regular;
 use crate::dircopy::manifest::read::damage::Damage;
 
@@ -28,6 +29,7 @@ pub(crate) struct GenerationFile {
     pub(super) link: Link,
     /// The directory that it is in.
     pub(super) directory: Arc<OwnedFd>,
+    is_in_source: bool,
 }
 
 impl GenerationFile {
@@ -38,6 +40,14 @@ impl GenerationFile {
     /// The path of the file from the root of its tree.
     pub(crate) fn path(&self) -> String {
         format!("{DIRECTORY}/{}", self.link.name)
+    }
+
+    fn damaged(&self, damage: Damage) -> DamagedFile {
+        DamagedFile {
+            name: self.path(),
+            damage,
+            is_in_source: self.is_in_source,
+        }
     }
 
     fn verify(&self) -> Result<(), Damage> {
@@ -65,7 +75,7 @@ pub(crate) struct History {
     /// Paths that files had before they were renamed.
     renamed: Vec<Vec<u8>>,
     /// Generations that are damaged, and lists that cannot be read.
-    damaged: Vec<(String, Damage)>,
+    damaged: Vec<DamagedFile>,
 }
 
 impl History {
@@ -80,14 +90,18 @@ impl History {
         is_unfinished: bool,
     ) -> Self {
         let mut damaged = Vec::new();
-        let mut generations_in = |root, is_unfinished| {
-            generations_of(root, is_unfinished).unwrap_or_else(|damage| {
-                damaged.push((format!("{DIRECTORY}/{CHAIN}"), damage));
+        let mut generations_in = |root, is_unfinished, is_in_source| {
+            generations_of(root, is_unfinished, is_in_source).unwrap_or_else(|damage| {
+                damaged.push(DamagedFile {
+                    name: format!("{DIRECTORY}/{CHAIN}"),
+                    damage,
+                    is_in_source,
+                });
                 Vec::new()
             })
         };
-        let own = generations_in(root, is_unfinished);
-        let others = source.map(|source| generations_in(source, true));
+        let own = generations_in(root, is_unfinished, false);
+        let others = source.map(|source| generations_in(source, true, true));
         let others = others.unwrap_or_default();
         let n_own = own.len();
         let pairs = own.iter().zip(&others);
@@ -103,7 +117,7 @@ impl History {
         }
         for file in generations.iter().chain(&compared) {
             if let Err(damage) = file.verify() {
-                damaged.push((file.path(), damage));
+                damaged.push(file.damaged(damage));
             }
         }
         Self {
@@ -156,7 +170,7 @@ impl History {
         std::mem::take(&mut self.renamed)
     }
 
-    pub(crate) fn take_damaged(&mut self) -> Vec<(String, Damage)> {
+    pub(crate) fn take_damaged(&mut self) -> Vec<DamagedFile> {
         std::mem::take(&mut self.damaged)
     }
 
@@ -182,7 +196,7 @@ impl History {
             let opened = match file.open() {
                 Ok(opened) => opened,
                 Err(error) => {
-                    self.damaged.push((file.path(), error.into()));
+                    self.damaged.push(file.damaged(error.into()));
                     continue;
                 }
             };
@@ -195,7 +209,7 @@ impl History {
             };
             add(part, &mut files)?;
             if let Some(damage) = files.damage.take() {
-                self.damaged.push((file.path(), damage));
+                self.damaged.push(file.damaged(damage));
             }
             if part == Part::Own {
                 self.algorithm = files.algorithm.or(self.algorithm);
@@ -255,6 +269,7 @@ impl Files {
 fn generations_of(
     root: BorrowedFd<'_>,
     is_unfinished: bool,
+    is_in_source: bool,
 ) -> Result<Vec<GenerationFile>, Damage> {
     let directory = match directory_in(root) {
         Ok(directory) => Arc::new(directory),
@@ -272,6 +287,7 @@ fn generations_of(
     let file = |link| GenerationFile {
         link,
         directory: Arc::clone(&directory),
+        is_in_source,
     };
     Ok(links.into_iter().map(file).collect())
 }

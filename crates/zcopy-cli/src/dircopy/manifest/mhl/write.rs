@@ -23,11 +23,14 @@ use super::format::{FORMATS, text_of};
 use super::history::{GenerationFile, History, directory_in, sha512_of};
 use super::xml::{can_have, escape};
 use super::{CHAIN, DIRECTORY};
+use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
 use crate::common::digest::AlgorithmSet;
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 use crate::common::sys;
 use crate::dircopy::damage_map::{DamageMap, EmptyFile};
 use crate::dircopy::hash::FileDigest;
+use crate::dircopy::interrupt::Interrupt;
 use crate::dircopy::manifest::hash_file::hash_file;
 use crate::dircopy::manifest::inventory::{Inventory, Kinds};
 use crate::dircopy::manifest::journal::entry::JournalEntry;
@@ -141,12 +144,17 @@ impl GenerationWriter {
     }
 
     /// Walks the tree, and makes the elements of its files and directories. Returns the files that
-    /// cannot be read, each with its error.
+    /// cannot be read, each with its error. After a signal nothing more is read, and the generation
+    /// is not to be finished.
     ///
     /// # Errors
     ///
     /// A directory cannot be read; a temporary file cannot be written.
-    pub(crate) fn list(&mut self, most_open: usize) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
+    pub(crate) fn list(
+        &mut self,
+        most_open: usize,
+        interrupt: Option<&Interrupt>,
+    ) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
         let found = std::mem::replace(&mut self.found, Sorter::new(Spool::new()?));
         let (spool, pieces) = found.finish()?;
         let spool = spool.finish()?;
@@ -166,6 +174,7 @@ impl GenerationWriter {
             algorithms: self.algorithms,
             found: Records::merge(pieces.collect())?,
             recorded: &mut self.recorded,
+            interrupt,
             is_compared: self.history.is_compared,
             levels: Vec::new(),
             elements: BufWriter::new(temporary_file()?),
@@ -230,7 +239,8 @@ impl GenerationWriter {
         }
         remove_leftovers(directory.as_fd())?;
         for generation in &self.history.generations[self.history.n_own..] {
-            self.copy(generation, &directory)?;
+            let copied = self.copy(generation, &directory);
+            copied.map_err(|error| naming(&generation.link.name, &error))?;
         }
         let generations = self.history.generations.iter();
         let mut links: Vec<_> = generations.map(|file| file.link.clone()).collect();
@@ -295,7 +305,7 @@ impl GenerationWriter {
         if hasher.finish() != generation.link.checksum {
             return Err(io::Error::other("a generation of the source has changed"));
         }
-        commit(file, &generation.link.name)
+        commit_as(file, &CString::new(&*generation.link.name)?)
     }
 
     /// Everything before the elements.
@@ -346,6 +356,7 @@ struct Listing<'a> {
     recorded: &'a mut Records,
     /// Whether the source has another history, which is only compared with.
     is_compared: bool,
+    interrupt: Option<&'a Interrupt>,
     /// The directories from the root to the current one.
     levels: Vec<Level>,
     elements: BufWriter<File>,
@@ -456,6 +467,9 @@ impl Listing<'_> {
     }
 
     fn add_file(&mut self, path: Vec<u8>) -> io::Result<()> {
+        if self.interrupt.is_some_and(Interrupt::is_requested) {
+            return Ok(());
+        }
         let recorded = self.recorded.find(&path)?.and_then(|record| record.file);
         let found = self.found.find(&path)?;
         let (file, knowledge) = match found {
@@ -496,6 +510,8 @@ impl Listing<'_> {
                     }
                     (read.file, knowledge)
                 }
+                // The run writes no generation.
+                Err(_) if self.interrupt.is_some_and(Interrupt::is_requested) => return Ok(()),
                 Err(error) => {
                     self.failures.push((path, error));
                     if let Some(level) = self.levels.last_mut() {
@@ -513,9 +529,15 @@ impl Listing<'_> {
             }
         }
         match (knowledge, recorded) {
-            // The history has the file already, or the file differs from its journal and has no
-            // original.
-            (Knowledge::Carried, Some(_)) | (Knowledge::Differs, None) => Ok(()),
+            // The history has the file already.
+            (Knowledge::Carried, Some(_)) => Ok(()),
+            // Only the journal of a killed run has its digest. In a generation the file would be an
+            // original as it is now.
+            (Knowledge::Differs, None) => Err(io::Error::other(format!(
+                "{} differs from what a killed run copied: repair it by --overwrite-policy=update, \
+                 or remove it",
+                quoted(OsStr::from_bytes(&path))
+            ))),
             // A killed run recorded the file in its journal alone.
             (Knowledge::Carried, None) | (Knowledge::Read, _) | (Knowledge::Differs, Some(_)) => {
                 self.put_file(&path, Contents { file, evidence }, recorded)
@@ -538,7 +560,7 @@ impl Listing<'_> {
     /// them. The file is read a second time if a digest has no room for it.
     fn read(&self, path: &[u8], recorded: Option<FileDigest>) -> anyhow::Result<Contents> {
         let hash = |algorithm| {
-            hash_file(self.root, path, algorithm, &self.null)
+            hash_file(self.root, path, algorithm, &self.null, self.interrupt)
                 .map_err(|error| anyhow!(error).context("cannot read its copy"))
         };
         let set = recorded.map_or(self.algorithms, |file| {
@@ -727,7 +749,12 @@ fn names_in(directory: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
 }
 
 fn commit(file: BufferedFile, name: &str) -> io::Result<()> {
-    commit_as(file, &CString::new(name)?)
+    commit_as(file, &CString::new(name)?).map_err(|error| naming(name, &error))
+}
+
+/// An error that names a file of the history.
+fn naming(name: &str, error: &io::Error) -> io::Error {
+    message::naming(format!("{DIRECTORY}/{name}").as_ref(), error)
 }
 
 fn commit_as(mut file: BufferedFile, name: &CStr) -> io::Result<()> {

@@ -70,6 +70,8 @@ pub(crate) struct Archive {
 pub(crate) struct DamagedFile {
     pub(crate) name: String,
     pub(crate) damage: Damage,
+    /// Whether it belongs to the history of the source.
+    pub(crate) is_in_source: bool,
 }
 
 impl DamagedFile {

@@ -34,7 +34,7 @@ impl Record {
             (Found::Other | Found::BehindLink | Found::Nothing, _) => return Ok(self.file),
         }
         let has = |file: FileDigest| {
-            let found = hash_file(root, &self.path, file.algorithm, null)?;
+            let found = hash_file(root, &self.path, file.algorithm, null, None)?;
             io::Result::Ok(found.agrees_with(file))
         };
         match (announced, self.file) {

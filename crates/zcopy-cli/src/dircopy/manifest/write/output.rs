@@ -11,6 +11,7 @@ use rustix::fs::Mode;
 use super::writer::{Finished, Writer};
 use crate::common::digest::Algorithm;
 use crate::dircopy::hash::FileDigest;
+use crate::dircopy::interrupt::Interrupt;
 use crate::dircopy::manifest::bag::PathBase;
 use crate::dircopy::manifest::bag::write::BagWriter;
 use crate::dircopy::manifest::header::{Copied, Header};
@@ -122,10 +123,11 @@ impl Output {
     pub(super) fn compare(
         &mut self,
         most_open: usize,
+        interrupt: Option<&Interrupt>,
     ) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
         match self {
             Self::Sums(_) => Ok(Vec::new()),
-            Self::Mhl(generation) => generation.list(most_open),
+            Self::Mhl(generation) => generation.list(most_open, interrupt),
             Self::Bag(bag) => {
                 let mismatches = bag.compare(most_open)?.into_iter();
                 Ok(mismatches

@@ -13,9 +13,9 @@ use anyhow::anyhow;
 use super::output::{Output, Place};
 use super::writer::Finished;
 use crate::common::cli::message;
-use crate::common::cli::quote::quoted;
 use crate::common::digest::{Algorithm, AlgorithmSet};
 use crate::dircopy::hash::FileDigest;
+use crate::dircopy::interrupt::Interrupt;
 use crate::dircopy::manifest::hash_file::hash_file;
 use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::mhl::write::Knowledge;
@@ -81,6 +81,8 @@ pub(crate) struct Carrying<'a> {
     pub(crate) algorithm: Algorithm,
     /// `/dev/null`.
     pub(crate) null: &'a File,
+    /// Ends reading. `None` if no signal is caught.
+    pub(crate) interrupt: Option<&'a Interrupt>,
     pub(crate) on_change: OnChange<'a>,
 }
 
@@ -195,6 +197,7 @@ impl<'a> Update<'a> {
             accepted,
             algorithm,
             null,
+            interrupt,
             on_change,
             ..
         } = &mut self.carrying;
@@ -202,7 +205,7 @@ impl<'a> Update<'a> {
             return Ok(());
         };
         let found = match open_beneath::find(*root, &path) {
-            Ok(Found::RegularFile) => hash_file(*root, &path, *algorithm, null),
+            Ok(Found::RegularFile) => hash_file(*root, &path, *algorithm, null, *interrupt),
             Ok(Found::Other | Found::BehindLink | Found::Nothing) => {
                 Err(io::Error::other("there is no regular file of this name"))
             }
@@ -261,20 +264,26 @@ impl<'a> Update<'a> {
     }
 
     /// The digest of a record with the checksums of all functions that the manifest has. Reads the
-    /// file if the record lacks some. `None` if that fails, which is reported.
+    /// file if the record lacks some. `None` if that fails, which is reported, or after a signal.
     fn completed(&mut self, path: &[u8], file: FileDigest) -> Option<FileDigest> {
         let Carrying {
             root,
             algorithm,
             null,
+            interrupt,
             ..
         } = self.carrying;
+        let is_ended = || interrupt.is_some_and(Interrupt::is_requested);
         let has_all = AlgorithmSet::from(file.algorithm).includes(algorithm.into());
         if has_all || !self.output.needs_all_checksums() {
             return Some(file);
         }
+        if is_ended() {
+            return None;
+        }
         let set = file.algorithms_with(algorithm.into());
-        let found = hash_file(root, path, set.into(), null).map_err(anyhow::Error::from);
+        let found = hash_file(root, path, set.into(), null, interrupt);
+        let found = found.map_err(anyhow::Error::from);
         let found = found.and_then(|found| {
             if found.agrees_with(file) {
                 Ok(found)
@@ -286,6 +295,9 @@ impl<'a> Update<'a> {
         });
         found
             .map_err(|error| {
+                if is_ended() {
+                    return;
+                }
                 let error = error.context("its record lacks a digest");
                 self.failures.push((path.to_vec(), error));
                 self.incomplete.insert(path.to_vec());
@@ -296,11 +308,7 @@ impl<'a> Update<'a> {
     /// Calls [`Record::resolve`], and adds the path to its error.
     fn resolve(&self, record: &Record) -> io::Result<Option<FileDigest>> {
         let resolved = record.resolve(self.carrying.root, self.carrying.null);
-        resolved.map_err(|error| {
-            let path = quoted(OsStr::from_bytes(&record.path));
-            let message = message::worded(&error);
-            io::Error::new(error.kind(), format!("{path}: {message}"))
-        })
+        resolved.map_err(|error| message::naming(OsStr::from_bytes(&record.path), &error))
     }
 
     /// Carries over the records that remain. Returns the files that could not be accepted or
@@ -357,7 +365,7 @@ impl<'a> Update<'a> {
         &mut self,
         most_open: usize,
     ) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
-        let mut mismatches = self.output.compare(most_open)?;
+        let mut mismatches = self.output.compare(most_open, self.carrying.interrupt)?;
         mismatches.retain(|(path, _)| !self.incomplete.contains(path));
         Ok(mismatches)
     }

@@ -309,6 +309,10 @@ impl Opening<'_> {
 
     pub(super) fn add_damage(&mut self, name: &impl ToString, damage: Damage) {
         let name = name.to_string();
-        self.damaged.push(DamagedFile { name, damage });
+        self.damaged.push(DamagedFile {
+            name,
+            damage,
+            is_in_source: false,
+        });
     }
 }

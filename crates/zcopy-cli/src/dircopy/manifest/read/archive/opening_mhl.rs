@@ -59,9 +59,7 @@ impl Archive {
         let mut renamed = history.take_renamed().into_iter();
         let mut removed = InputsBuilder::default();
         removed.sort(|| Ok(renamed.next().map(|path| (path, JournalEntry::Removed))))?;
-        for (name, damage) in history.take_damaged() {
-            opening.add_damage(&name, damage);
-        }
+        opening.damaged.append(&mut history.take_damaged());
         Ok(Self {
             kind: ManifestKind::Mhl,
             has_manifest: !history.is_empty(),
