@@ -381,6 +381,25 @@ fn a_damaged_history_of_the_source_is_named_with_the_path_of_the_source() {
     run.failed_naming(&[&["src/ascmhl/ascmhl_chain.xml", "nothing is copied"]]);
 }
 
+#[test]
+fn a_signal_ends_the_reading_of_files_that_have_no_record() {
+    let trees = Trees::new();
+    trees.put("file", "contents").put_copy("own", "");
+    let own = fs::File::options().write(true).open(trees.copied("own"));
+    own.unwrap().set_len(1 << 43).unwrap();
+    let child = trees.command(&[MHL, "--hash=md5"]).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    trees.holds("file", "contents");
+    let id = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    let status = crate::child::end_of(child);
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(15)
+    );
+    assert!(!trees.copied("ascmhl").exists());
+}
+
 /// Whatever a killed run leaves, no generation lists a file that is not there, and the next run
 /// lists all.
 #[test]
