@@ -414,7 +414,7 @@ fn nothing_is_moved_before_the_digests_of_a_killed_run_are_certain() {
     }
     let trees = Trees::new();
     for n in 0..40 {
-        trees.put(&format!("d/{n}"), format!("{n}"));
+        trees.put(format!("d/{n}"), format!("{n}"));
     }
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-o", "/dev/null"]);
