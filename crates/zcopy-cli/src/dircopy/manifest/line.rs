@@ -133,7 +133,7 @@ pub fn parse_any(line: &[u8]) -> Result<ChecksumLine, ParseLineError> {
     }
 }
 
-/// Parses a line that [`write`] has written with a digest of this length.
+/// Parses a line that [`write`](write()) has written with a digest of this length.
 pub(crate) fn parse_digest(line: &[u8], n_bytes: usize) -> Option<(Digest, Vec<u8>)> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let (line, is_escaped) = match line.strip_prefix(b"\\") {

@@ -104,7 +104,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// The errors of `write(2)`, `close(2)` and [`AtomicFile::commit`].
+    /// The errors of `write(2)`, `close(2)` and `linkat(2)` and `renameat(2)`.
     pub(crate) fn finish(mut self, directory: &Arc<OwnedFd>) -> io::Result<Finished> {
         let end = End {
             n_lines: self.n_lines,
