@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Run, run};
-use crate::skip::skip;
+use crate::skip::{report, skip};
 
-/// Where `.ci/run` installs them, unless `ZCOPY_REFERENCE` names another place.
+/// Where `.ci/run` installs them, unless `ZCOPY_REFERENCE` names another place, or says `none`:
+/// they cannot be had.
 const DIRECTORY: &str = "/opt/reference/bin";
 
 /// A reference program. Without it the test is skipped aloud.
@@ -16,6 +17,10 @@ pub(super) fn reference(name: &str) -> Option<Reference> {
     let path = directory.join(name);
     if path.exists() {
         return Some(Reference(path));
+    }
+    if directory.as_os_str() == "none" {
+        report(&format!("{name} cannot be had"));
+        return None;
     }
     let path = path.display();
     skip(&format!("{path} is missing (pip install ascmhl bagit)"));
