@@ -247,8 +247,12 @@ fn durable_short_files_that_a_disk_does_not_take_have_no_lines() {
     let failed = reported(&run);
     let whole = names.iter().filter(|name| !failed.contains(name));
     let whole: Vec<&str> = whole.map(String::as_str).collect();
-    // If the journal cannot be written either, all files are reported.
     assert!(whole.len() < names.len(), "{} are whole", whole.len());
+    // ext4 gives up if it cannot write its journal. Then it may be unable to read what it has, and
+    // all files are reported that it has given a name since.
+    if run.stderr.contains("Read-only file system") {
+        return;
+    }
     fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
     if !Sums::all_in(&copy).is_empty() {
         Sums::newest_in(&copy).lists(&whole).holds_in(&copy);
