@@ -211,12 +211,6 @@ fn a_size_that_cannot_be_had_is_refused() {
 
 /// It said that something was missing, and not what.
 #[test]
-fn an_option_that_another_needs_is_named() {
-    let error = "pv: --on-progress <COMMAND> expected\nTry 'pv --help' for more information.\n";
-    ends(&run("pv -q --every 5 f"), 64, error, "");
-}
-
-#[test]
 fn every_option_of_pvs_help_is_there_but_those_that_come_later() {
     let Some(theirs) = run_pv("pv -h") else {
         return;
