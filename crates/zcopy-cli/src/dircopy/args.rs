@@ -10,9 +10,9 @@ use super::policy::Policy;
 use super::reporter::Verbosity;
 use crate::common::cli::args::Tool;
 use crate::common::cli::keyword;
-use crate::dircopy::copy::verify::Verify;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::manifest::kind::ManifestKind;
+use crate::dircopy::policy::Verify;
 
 pub(crate) use accepted::accepted;
 pub(crate) use filters::filters;

@@ -42,8 +42,8 @@ mod file;
 mod group;
 mod other;
 mod publish;
+mod read_back;
 mod sync_together;
-pub(crate) mod verify;
 
 /// The error of a file whose name a manifest of the destination has.
 pub(crate) const MANIFEST_IN_THE_WAY: &str =

@@ -1,4 +1,4 @@
-//! What a run would do with each entry of the source, found out without doing it.
+//! Forecasts the action of a run for each entry of the source. Nothing is written.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use super::stat::{Identity, file_type, identity, is_directory};
 use super::walk::scan::{Failure, Found, Next, ScanOptions, scan};
 use super::write::atomic_file::temp_name;
 
-/// What a run would do with an entry.
+/// The action of a run for an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Make the entry in the destination, which has no file of this name.
@@ -140,7 +140,7 @@ pub(crate) fn forecast(
     });
 }
 
-/// What was found, or `None` if there is no such file.
+/// Turns the error of a missing file into `None`.
 fn unless_missing<T>(found: Result<T, impl Into<io::Error>>) -> io::Result<Option<T>> {
     match found.map_err(Into::into) {
         Ok(found) => Ok(Some(found)),
@@ -151,7 +151,7 @@ fn unless_missing<T>(found: Result<T, impl Into<io::Error>>) -> io::Result<Optio
     }
 }
 
-/// What a run would do with an entry, as far as `stat(2)` tells. `first` is the action for an
+/// Decides the action of a run for an entry by `stat(2)` alone. `first` is the action for an
 /// earlier name of the same file.
 fn action(
     policy: Policy,
@@ -206,7 +206,7 @@ impl<'a> Copies<'a> {
         Self { root, open: None }
     }
 
-    /// The directory of the destination with this path, unless there is none.
+    /// Opens the directory of the destination with this path. Returns `None` if it is missing.
     fn directory(&mut self, path: &[u8]) -> io::Result<Option<BorrowedFd<'_>>> {
         if self.open.as_ref().is_none_or(|(open, _)| open != path) {
             // The descriptor may be the last one.

@@ -23,6 +23,19 @@ pub(crate) enum Policy {
     Update,
 }
 
+/// The files that are read back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Verify {
+    /// The copies.
+    #[default]
+    Copy,
+    /// The originals: a disk, a cable or a reader that is at fault may give other bytes the second
+    /// time.
+    Source,
+    /// The copies and the originals.
+    Both,
+}
+
 /// The decision about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {

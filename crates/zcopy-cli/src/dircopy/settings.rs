@@ -16,9 +16,9 @@ use super::write::atomic_file::Durability;
 use super::write::metadata::{Permissions, Preserve};
 use crate::common::cli::quote::argument;
 use crate::common::digest::{Algorithm, Backend};
-use crate::dircopy::copy::verify::Verify;
 use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::mhl;
+use crate::dircopy::policy::Verify;
 
 /// The default of `--queue-size`.
 const QUEUE_SIZE: usize = 10;

@@ -1,6 +1,7 @@
 //! Checksums of every kind, of one stream at a time.
 
 use std::fmt;
+use std::io;
 
 use md5::Digest as _;
 use xxhash_rust::xxh3::Xxh3;
@@ -97,6 +98,23 @@ pub struct Checksum {
 impl Checksum {
     /// The length of the longest, in bytes: SHA-512's.
     const MAX_BYTES: usize = 64;
+
+    /// Reads to the end, and returns the checksum of what was read.
+    ///
+    /// # Errors
+    ///
+    /// The errors of the reader.
+    pub(crate) fn of(mut reader: impl io::Read, algorithm: ChecksumAlgorithm) -> io::Result<Self> {
+        let (mut hasher, mut block) = (Hasher::new(algorithm), vec![0; 64 << 10]);
+        loop {
+            match reader.read(&mut block) {
+                Ok(0) => return Ok(hasher.finish()),
+                Ok(n) => hasher.update(&block[..n]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
 
     /// The checksum with these bytes, of which there are at most 64.
     pub(crate) fn from_bytes(from: &[u8]) -> Self {

@@ -11,10 +11,10 @@ use crate::common::cli::keyword::Keyword;
 use crate::common::cli::value::{self, ValueParser};
 use crate::common::digest::Backend;
 use crate::common::progress::units::{parse_rate, parse_size};
-use crate::dircopy::copy::verify::Verify;
 use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::policy::Policy;
+use crate::dircopy::policy::Verify;
 
 impl Keyword for Policy {
     const WORDS: &'static [(&'static str, Self)] = &[

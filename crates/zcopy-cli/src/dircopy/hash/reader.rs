@@ -58,8 +58,8 @@ pub(crate) struct Reader<'a> {
 
 impl Reader<'_> {
     /// Runs a transfer of about `size` bytes, and hashes the bytes. `pass` gets the number of bytes
-    /// of each piece. Returns no contents if the transfer was interrupted or the hashing thread has
-    /// exited: [`no_contents`](Self::no_contents) makes the error.
+    /// of each piece. If the transfer was interrupted, or the hashing thread has exited, it
+    /// returns no contents, and [`no_contents`](Self::no_contents) makes the error.
     ///
     /// # Errors
     ///

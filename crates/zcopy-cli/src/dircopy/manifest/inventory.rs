@@ -17,7 +17,7 @@ use crate::dircopy::manifest::read::spool::{Piece, PieceReader, Sorter, Spool};
 use crate::dircopy::stat::size;
 use crate::dircopy::walk::scan::{Failure, Found, Next, ScanOptions, scan};
 
-/// What an inventory has.
+/// The types of the entries in an inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kinds {
     Files,

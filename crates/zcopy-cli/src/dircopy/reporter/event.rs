@@ -52,7 +52,7 @@ pub(super) enum Event<'a> {
         /// Whether the rest was copied. If not, an existing copy was kept.
         is_copied: bool,
     },
-    /// What a run would do with an entry.
+    /// The action of a run for an entry.
     Planned(&'a PlannedEntry<'a>),
     /// What a run would do in all.
     Plan(&'a Plan),

@@ -21,9 +21,6 @@ const MOST_STREAMS: usize = 8;
 /// time that it takes by itself, and with 200 not much less.
 const MOST_SYNCED: usize = 64;
 
-/// `BTRFS_SUPER_MAGIC`.
-const BTRFS: i128 = 0x9123_683e;
-
 /// The number of threads that copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CopyThreads {
@@ -118,9 +115,7 @@ impl CopyThreads {
                 n_creators: n_jobs,
             };
         }
-        let file_system = rustix::fs::fstatfs(destination);
-        // The type of `f_type` depends on the architecture.
-        let is_btrfs = file_system.is_ok_and(|found| i128::from(found.f_type) == BTRFS);
+        let is_btrfs = file_system::is_btrfs(destination);
         let n_cores = n_cores();
         let n_creators = n_cores * if is_btrfs { 1 } else { 2 };
         let n_streams = if settings.wants_digests() {

@@ -8,31 +8,45 @@ use rustix::fs::Stat;
 
 use crate::dircopy::stat::size;
 
-/// `EXT4_SUPER_MAGIC`, which ext2 and ext3 have too.
-const EXT: i128 = 0xef53;
+/// The numbers of file systems: those of `<linux/magic.h>`, and `NTFS3`, which has none there.
+mod magic {
+    pub(super) const BTRFS: i128 = 0x9123_683e;
+    pub(super) const CIFS: i128 = 0xff53_4d42;
+    pub(super) const EXFAT: i128 = 0x2011_bab0;
+    /// That of ext2 and ext3, too.
+    pub(super) const EXT4: i128 = 0xef53;
+    pub(super) const F2FS: i128 = 0xf2f5_2010;
+    /// The driver is a process.
+    pub(super) const FUSE: i128 = 0x6573_5546;
+    pub(super) const ISOFS: i128 = 0x9660;
+    pub(super) const MSDOS: i128 = 0x4d44;
+    pub(super) const NILFS: i128 = 0x3434;
+    pub(super) const NTFS3: i128 = 0x7366_746e;
+    pub(super) const RAMFS: i128 = 0x8584_58f6;
+    pub(super) const SMB2: i128 = 0xfe53_4d42;
+    pub(super) const TMPFS: i128 = 0x0102_1994;
+    pub(super) const UDF: i128 = 0x1501_3346;
+    pub(super) const V9FS: i128 = 0x0102_1997;
+    pub(super) const XFS: i128 = 0x5846_5342;
+}
 
-/// `FUSE_SUPER_MAGIC`: the driver is a process.
-const FUSE: i128 = 0x6573_5546;
+use magic::{
+    BTRFS, CIFS, EXFAT, EXT4, F2FS, FUSE, ISOFS, MSDOS, NILFS, NTFS3, RAMFS, SMB2, TMPFS, UDF,
+    V9FS, XFS,
+};
 
 /// File systems whose files may have no owner, mode or extended attributes.
-const FOREIGN: [i128; 6] = [
-    FUSE,
-    // `MSDOS_SUPER_MAGIC`.
-    0x4d44,
-    // `EXFAT_SUPER_MAGIC`.
-    0x2011_bab0,
-    // ntfs3, which has no constant in `<linux/magic.h>`.
-    0x7366_746e,
-    // `CIFS_SUPER_MAGIC`.
-    0xff53_4d42,
-    // `SMB2_SUPER_MAGIC`.
-    0xfe53_4d42,
+const FOREIGN: [i128; 6] = [FUSE, MSDOS, EXFAT, NTFS3, CIFS, SMB2];
+
+/// File systems that the kernel keeps on a disk of this machine.
+const ON_DISK: [i128; 10] = [
+    EXT4, XFS, BTRFS, F2FS, NILFS, MSDOS, EXFAT, NTFS3, ISOFS, UDF,
 ];
 
 /// Where a file system keeps its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// Memory: `TMPFS_MAGIC`, `RAMFS_MAGIC`.
+    /// Memory.
     Memory,
     /// A disk of this machine, which the kernel's own driver reads.
     Disk,
@@ -43,27 +57,17 @@ pub(crate) enum Storage {
 impl Storage {
     /// The storage of a file.
     pub(crate) fn of(file: impl AsFd) -> Self {
-        let on_disk = [
-            EXT,
-            // `XFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `F2FS_SUPER_MAGIC`, `NILFS_SUPER_MAGIC`.
-            0x5846_5342,
-            0x9123_683e,
-            0xf2f5_2010,
-            0x3434,
-            // `MSDOS_SUPER_MAGIC`, `EXFAT_SUPER_MAGIC`, ntfs3.
-            0x4d44,
-            0x2011_bab0,
-            0x7366_746e,
-            // `ISOFS_SUPER_MAGIC`, `UDF_SUPER_MAGIC`.
-            0x9660,
-            0x1501_3346,
-        ];
         match kind(file) {
-            Some(0x0102_1994 | 0x8584_58f6) => Self::Memory,
-            Some(kind) if on_disk.contains(&kind) => Self::Disk,
+            Some(TMPFS | RAMFS) => Self::Memory,
+            Some(kind) if ON_DISK.contains(&kind) => Self::Disk,
             _ => Self::Elsewhere,
         }
     }
+}
+
+/// Whether the file system is btrfs.
+pub(crate) fn is_btrfs(file: impl AsFd) -> bool {
+    kind(file) == Some(BTRFS)
 }
 
 /// Whether the driver of the file system is a process.
@@ -72,10 +76,9 @@ pub(crate) fn is_in_user_space(file: impl AsFd) -> bool {
 }
 
 /// Whether each file of the file system has an inode number of its own. Drivers that pass on the
-/// numbers of others may show several file systems as one: FUSE, `V9FS_MAGIC`, `CIFS_SUPER_MAGIC`,
-/// `SMB2_SUPER_MAGIC`.
+/// numbers of others may show several file systems as one.
 pub(crate) fn has_unique_inode_numbers(file: impl AsFd) -> bool {
-    let passes_on = [FUSE, 0x0102_1997, 0xff53_4d42, 0xfe53_4d42];
+    let passes_on = [FUSE, V9FS, CIFS, SMB2];
     kind(file).is_some_and(|kind| !passes_on.contains(&kind))
 }
 
@@ -96,12 +99,10 @@ pub(crate) fn is_foreign(file: impl AsFd) -> bool {
 /// `fsync(2)` alone. Before Linux 5.8 `syncfs(2)` returned no error of a write.
 pub(crate) fn syncs_as_a_whole(file: impl AsFd) -> bool {
     let file = file.as_fd();
-    // `XFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `F2FS_SUPER_MAGIC`.
-    let logged = [0x5846_5342, 0x9123_683e, 0xf2f5_2010];
     let has_log = match kind(file) {
-        Some(EXT) => has_journal(file),
-        Some(kind) => logged.contains(&kind),
-        None => false,
+        Some(EXT4) => has_journal(file),
+        Some(XFS | BTRFS | F2FS) => true,
+        _ => false,
     };
     has_log && kernel_version() >= (5, 8)
 }
@@ -184,10 +185,8 @@ pub(crate) fn allocated(stat: &Stat) -> u64 {
 /// How the file system of an open file accounts for the space of its files.
 pub(crate) fn accounting(file: impl AsFd) -> Accounting {
     match kind(file) {
-        // `EXT4_SUPER_MAGIC`, also that of ext2 and ext3; `TMPFS_MAGIC`.
-        Some(0xef53 | 0x0102_1994) => Accounting::Exact,
-        // `MSDOS_SUPER_MAGIC`, `EXFAT_SUPER_MAGIC`.
-        Some(0x4d44 | 0x2011_bab0) => Accounting::Apparent,
+        Some(EXT4 | TMPFS) => Accounting::Exact,
+        Some(MSDOS | EXFAT) => Accounting::Apparent,
         _ => Accounting::Allocated,
     }
 }

@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use super::path::{PercentSign, decode};
 use super::{DECLARATION, PathBase};
 use crate::common::digest::{Algorithm, AlgorithmSet};
-use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
+use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm};
 use crate::dircopy::manifest::open_beneath::{self, Found};
 use crate::dircopy::manifest::read::contents::open_regular;
 use crate::dircopy::manifest::read::damage::Damage;
@@ -194,16 +194,7 @@ pub(super) fn checksum_of(
     path: &[u8],
     algorithm: ChecksumAlgorithm,
 ) -> io::Result<Checksum> {
-    let mut file = open_beneath::open(root, path)?;
-    let (mut hasher, mut block) = (Hasher::new(algorithm), vec![0; BLOCK]);
-    loop {
-        match file.read(&mut block) {
-            Ok(0) => return Ok(hasher.finish()),
-            Ok(n) => hasher.update(&block[..n]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+    Checksum::of(open_beneath::open(root, path)?, algorithm)
 }
 
 /// The contents of a tag file in the root.

@@ -1,7 +1,7 @@
 //! The generations of a tree.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read as _};
+use std::io::{self, BufReader};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::generation::{Generation, Listed};
 use super::ignore::Ignore;
 use super::{CHAIN, DIRECTORY};
 use crate::common::digest::Algorithm;
-use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
+use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::read::archive::DamagedFile;
 use crate::dircopy::manifest::read::contents::open_regular;
@@ -303,15 +303,6 @@ pub(super) fn directory_in(root: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 }
 
 /// The SHA-512 of a file.
-pub(super) fn sha512_of(mut file: File) -> io::Result<Checksum> {
-    let mut hasher = Hasher::new(ChecksumAlgorithm::Sha512);
-    let mut block = vec![0; BLOCK];
-    loop {
-        match file.read(&mut block) {
-            Ok(0) => return Ok(hasher.finish()),
-            Ok(n) => hasher.update(&block[..n]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
+pub(super) fn sha512_of(file: File) -> io::Result<Checksum> {
+    Checksum::of(file, ChecksumAlgorithm::Sha512)
 }

@@ -242,7 +242,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// There is none; a temporary file cannot be read.
+    /// The archive has no history, or a temporary file cannot be read.
     pub(crate) fn history(&self) -> io::Result<(History, Records)> {
         let history = self.history.as_ref().map(History::without_damage);
         let history = history.ok_or_else(|| io::Error::other("there is no history"))?;

@@ -27,7 +27,7 @@ pub(crate) struct Place<'a> {
     pub(crate) directory: &'a Arc<OwnedFd>,
     /// The mode of new files.
     pub(crate) mode: Mode,
-    /// What the paths of a bag are relative to.
+    /// The directory that the paths of a bag begin at.
     pub(crate) base: PathBase,
     /// The path of the destination.
     pub(crate) path: &'a Path,

@@ -16,7 +16,7 @@ impl Archive {
     /// `source` counts too.
     ///
     /// The first digest of a file counts. A journal counts if it is newer than the newest generation
-    /// of the tree: a run writes that at its end.
+    /// of the tree, because a run writes its generation last.
     ///
     /// # Errors
     ///

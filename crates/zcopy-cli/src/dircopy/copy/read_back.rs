@@ -10,20 +10,8 @@ use super::Copier;
 use super::file::{AtomicFile, PendingCopy};
 use crate::common::digest::Digest;
 use crate::dircopy::hash::reader::ReadFrom;
+use crate::dircopy::policy::Verify;
 use crate::dircopy::stat::size;
-
-/// The files that are read back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Verify {
-    /// The copies.
-    #[default]
-    Copy,
-    /// The originals: a disk, a cable or a reader that is at fault may give other bytes the second
-    /// time.
-    Source,
-    /// The copies and the originals.
-    Both,
-}
 
 impl Copier<'_> {
     /// Reads the copy or the original back from the disk, as the settings say, and compares it with
