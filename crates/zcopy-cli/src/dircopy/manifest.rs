@@ -12,6 +12,7 @@
 //! - `journal`: writes the changes of a run, and reads the journal of a killed run.
 //! - `inventory`: the files of a tree, in the order of their paths.
 //! - `open_beneath`: opens files at the paths of a manifest; `hash_file`: hashes one.
+//! - `buffered_file`: a file under construction that is written in blocks.
 
 pub mod check;
 pub mod checksum;
@@ -20,6 +21,7 @@ pub mod line;
 pub mod name;
 
 pub(crate) mod bag;
+pub(crate) mod buffered_file;
 pub(crate) mod hash_file;
 pub(crate) mod header;
 pub(crate) mod inventory;

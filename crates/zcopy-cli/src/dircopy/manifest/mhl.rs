@@ -6,10 +6,11 @@
 //! - `generation`: reads the files of one generation; `xml`: elements and their text.
 //! - `ignore`: which files a history leaves out.
 //! - `directories`: the digests of directories.
-//! - `write`: writes a generation.
+//! - `write`: writes a generation; `knowledge`: how a run knows a digest.
 
 pub(crate) mod history;
 pub(crate) mod ignore;
+pub(crate) mod knowledge;
 pub(crate) mod write;
 
 mod c4;

@@ -1,11 +1,10 @@
 //! Writes the manifest of a run.
 //!
 //! - `update`: carries records into a new manifest; `writer`: writes one of lines of sums.
-//! - `output`: the manifest of any kind; `buffered_file`: a file that is written in blocks.
+//! - `output`: the manifest of any kind.
 
 use rustix::fs::Mode;
 
-pub(crate) mod buffered_file;
 pub(crate) mod output;
 pub(crate) mod update;
 

@@ -25,10 +25,10 @@ use crate::common::digest::AlgorithmSet;
 use crate::common::sys;
 use crate::dircopy::file_ranges::{FileRange, FileRanges};
 use crate::dircopy::hash::FileDigest;
+use crate::dircopy::manifest::buffered_file::{BufferedFile, remove_leftovers};
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm};
 use crate::dircopy::manifest::inventory::{Inventory, Kinds};
 use crate::dircopy::manifest::journal::is_journal;
-use crate::dircopy::manifest::write::buffered_file::{BufferedFile, remove_leftovers};
 use crate::dircopy::walk::scan::{Next, ScanOptions, scan};
 use crate::dircopy::write::atomic_file::{Durability, Replace, temp_name};
 

@@ -16,7 +16,8 @@ use crate::dircopy::manifest::bag::PathBase;
 use crate::dircopy::manifest::bag::write::BagWriter;
 use crate::dircopy::manifest::header::{Copied, Header};
 use crate::dircopy::manifest::kind::ManifestKind;
-use crate::dircopy::manifest::mhl::write::{GenerationWriter, Knowledge};
+use crate::dircopy::manifest::mhl::knowledge::Knowledge;
+use crate::dircopy::manifest::mhl::write::GenerationWriter;
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::write::atomic_file::Exclusivity;
 

@@ -18,7 +18,7 @@ use crate::dircopy::hash::FileDigest;
 use crate::dircopy::interrupt::Interrupt;
 use crate::dircopy::manifest::hash_file::hash_file;
 use crate::dircopy::manifest::header::Header;
-use crate::dircopy::manifest::mhl::write::Knowledge;
+use crate::dircopy::manifest::mhl::knowledge::Knowledge;
 use crate::dircopy::manifest::open_beneath::{self, Found};
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::manifest::read::merge::Records;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
-use super::buffered_file::BufferedFile;
 use crate::common::digest::{Algorithm, Digest, Stream};
 use crate::common::sys;
 use crate::dircopy::manifest::INFO;
+use crate::dircopy::manifest::buffered_file::BufferedFile;
 use crate::dircopy::manifest::header::{Copied, End, Header};
 use crate::dircopy::manifest::line;
 use crate::dircopy::manifest::name::Name;

@@ -1,0 +1,104 @@
+//! The names in one directory of the source.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, OsStr};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::dircopy::damage_map::mapped_name;
+use crate::dircopy::settings::Settings;
+use crate::dircopy::stat::identity;
+use crate::dircopy::walk::scan::Found;
+use crate::dircopy::walk::spelling::key::fold;
+use crate::dircopy::walk::{listing, open_beneath};
+
+/// The names in one directory of the source.
+pub(super) struct Originals {
+    directory: OwnedFd,
+    /// By their folded spelling.
+    names: HashMap<Vec<u8>, Vec<CString>>,
+}
+
+impl Originals {
+    /// Reads a directory. `None` if the walk does not enter it, or it is no directory.
+    pub(super) fn read(
+        settings: &Settings,
+        source: BorrowedFd<'_>,
+        path: &[u8],
+    ) -> io::Result<Option<Self>> {
+        let path = Path::new(OsStr::from_bytes(path));
+        let opened = if settings.follows_symlinks {
+            open_following(source, path)
+        } else {
+            open_beneath(source, path)
+        };
+        let directory = match opened {
+            Ok(directory) => directory,
+            // It is a file, or a link. The copy of the directory is in its way, and stays.
+            Err(error) if error.raw_os_error() == Some(Errno::NOTDIR.raw_os_error()) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        if settings.one_file_system {
+            let device = |fd: BorrowedFd<'_>| rustix::fs::fstat(fd).map(|stat| identity(&stat).0);
+            if device(directory.as_fd())? != device(source)? {
+                return Ok(None);
+            }
+        }
+        let mut names = HashMap::<Vec<u8>, Vec<CString>>::new();
+        listing::each(directory.as_fd(), |name, _| {
+            let spellings = names.entry(fold(name.to_bytes())).or_default();
+            spellings.push(name.to_owned());
+        })?;
+        Ok(Some(Self { directory, names }))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Whether the directory has an entry of this name, by any spelling that the destination takes
+    /// for the same, or the file that the entry is a map of.
+    pub(super) fn has(&self, found: &Found<'_>) -> Result<bool, Errno> {
+        if self.has_name(found, found.name)? {
+            return Ok(true);
+        }
+        let mapped = mapped_name(found.name.to_bytes()).and_then(|name| CString::new(name).ok());
+        mapped.map_or(Ok(false), |mapped| self.has_name(found, &mapped))
+    }
+
+    fn has_name(&self, found: &Found<'_>, name: &CStr) -> Result<bool, Errno> {
+        // The listing may miss a name that was made meanwhile.
+        match rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => return Ok(true),
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno),
+        }
+        let Some(spellings) = self.names.get(&fold(name.to_bytes())) else {
+            return Ok(false);
+        };
+        let stat =
+            |name: &CStr| rustix::fs::statat(found.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        let own = identity(&stat(found.name)?);
+        let is_same = |name: &CString| stat(name).is_ok_and(|stat| identity(&stat) == own);
+        Ok(spellings
+            .iter()
+            .any(|spelling| spelling.as_c_str() == name || is_same(spelling)))
+    }
+}
+
+/// Opens a directory of the source by a path that may lead through links.
+fn open_following(source: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut directory = open_beneath(source, Path::new(""))?;
+    for name in path {
+        directory = rustix::fs::openat(&directory, name, flags, Mode::empty())?;
+    }
+    Ok(directory)
+}
