@@ -5,7 +5,7 @@ use std::fmt;
 use fearless_simd::Level;
 
 use super::sha256::Compressor;
-use crate::common::sys::ShaInstructions;
+use super::sha256::processor::ShaInstructions;
 
 /// The way in which the SHA-256 digests of several streams are computed.
 ///

@@ -1,7 +1,8 @@
 //! The compression function of SHA-256, for several streams at the same time (FIPS 180-4).
 //!
 //! - [`scheduler`]: assigns streams to lanes.
-//! - [`instructions`]: compresses blocks of one or two streams by instructions for SHA-256.
+//! - [`processor`]: whether the processor has instructions for SHA-256; [`instructions`]: compresses
+//!   blocks of one or two streams by them.
 //! - [`lanes`]: compresses a block of each of several streams in vector registers.
 //! - [`single`]: compresses the blocks of one stream in vector registers.
 //! - [`message_schedule`]: computes the message schedules of several blocks.
@@ -9,7 +10,7 @@
 use fearless_simd::Level;
 
 use super::Digest;
-use crate::common::sys::ShaInstructions;
+use processor::ShaInstructions;
 
 /// Unrolls 16 rounds. The compiler does not unroll a loop, and would move the whole state by a
 /// register in each iteration.
@@ -25,19 +26,20 @@ macro_rules! sixteen_times {
     };
 }
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod instructions;
+pub(super) mod processor;
 pub(super) mod scheduler;
 
+#[cfg(target_arch = "x86_64")]
+mod instructions;
 mod lanes;
 mod message_schedule;
 mod single;
 
 /// The unit that the compression function takes.
-pub(crate) type Block = [u8; 64];
+pub(super) type Block = [u8; 64];
 
 /// The chaining value.
-pub(crate) type State = [u32; 8];
+pub(super) type State = [u32; 8];
 
 /// The number of lanes of the widest registers.
 pub(super) const MAX_LANES: usize = 16;

@@ -1,6 +1,12 @@
-//! The instructions of x86-64 processors for SHA-256.
+//! Finds out whether the processor has instructions for SHA-256, and calls the functions that use
+//! them.
 
-use crate::common::digest::sha256::{Block, State};
+#![allow(
+    unsafe_code,
+    reason = "a function for some processors is unsafe to call; the block says why it is sound"
+)]
+
+use super::{Block, State};
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::ShaInstructions;
