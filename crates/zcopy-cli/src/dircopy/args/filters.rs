@@ -53,6 +53,8 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
 /// The rules of a file, one a line. A line excludes what its pattern matches, or includes it if it
 /// begins with `+` and a space. Empty lines and those that begin with `#` or `;` are left out.
 fn rules(text: &[u8]) -> Vec<Rule> {
+    // Editors of Windows mark UTF-8 by this.
+    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
     let lines = text.split(|byte| *byte == b'\n');
     let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let lines = lines.filter(|line| !matches!(line.first(), None | Some(b'#' | b';')));
@@ -79,7 +81,7 @@ mod tests {
             pattern: pattern.into(),
             effect,
         };
-        let text = b"# a\n;b\n\n*.tmp\r\n+ keep\n- a b\n\\#c\n +d";
+        let text = b"\xef\xbb\xbf# a\n;b\n\n*.tmp\r\n+ keep\n- a b\n\\#c\n +d";
         let expected = [
             rule("*.tmp", Effect::Exclude),
             rule("keep", Effect::Include),

@@ -18,6 +18,7 @@ use crate::common::cli::quote::quoted;
 use crate::common::digest::Algorithm;
 use crate::dircopy::args::{Args, accepted};
 use crate::dircopy::manifest::bag::PathBase;
+use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, Verify};
 use crate::dircopy::manifest::write::output::Place;
@@ -124,8 +125,7 @@ impl Amendment {
             forgets_missing: self.forgets_missing,
             accepted: self.accepted.clone(),
             algorithm: archive.algorithm().unwrap_or(Algorithm::Sha256),
-            null: &null,
-            interrupt: None,
+            reading: ReadOptions::unlimited(&null),
             on_change,
         };
         // Nothing is copied, so there is no source.

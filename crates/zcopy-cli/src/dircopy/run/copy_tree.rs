@@ -31,6 +31,7 @@ use crate::dircopy::folded_names::FoldedNames;
 use crate::dircopy::hash::pool::HashPool;
 use crate::dircopy::hash::reader::Reader;
 use crate::dircopy::interrupt::Interrupt;
+use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::manifest::write::update::{Carrying, Line, OnChange, RecordChange};
 use crate::dircopy::policy::Policy;
@@ -89,8 +90,11 @@ pub(crate) fn copy_tree(
         forgets_missing: settings.forgets_missing,
         accepted: settings.accepted.clone(),
         algorithm: settings.algorithm,
-        null,
-        interrupt: Some(interrupt),
+        reading: ReadOptions {
+            null,
+            interrupt: Some(interrupt),
+            rate_limiter: settings.rate_limiter.as_ref(),
+        },
         on_change: OnChange(&on_change),
     };
     // From here on there are files to finish.

@@ -46,6 +46,15 @@ fn files_that_are_only_read_are_limited_too() {
 }
 
 #[test]
+fn files_that_only_the_new_manifest_reads_are_limited_too() {
+    let trees = Trees::new();
+    trees.put("file", "x");
+    // A generation lists every file of the tree.
+    trees.put_copy("other", vec![7; 2 << 20]);
+    takes_long(&trees, &["--bwlimit=4MiB", "--manifest=ascmhl"]);
+}
+
+#[test]
 fn zero_is_no_limit() {
     for rate in ["0", "0K", "0.0"] {
         let trees = trees();

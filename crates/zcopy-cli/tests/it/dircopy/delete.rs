@@ -209,11 +209,19 @@ fn nothing_is_moved_for_a_source_without_entries() {
     let trees = trees();
     fs::remove_dir_all(trees.source()).unwrap();
     fs::create_dir(trees.source()).unwrap();
-    trees
-        .run(&["--delete"])
-        .failed_naming(&[&["src: it has no entries, and nothing is moved: is it mounted?"]]);
-    assert_eq!(folders(&trees), [""; 0]);
-    trees.holds("gone", "gone").holds("e/two", "e/two");
+    let refuses = |options: &[&str]| {
+        trees.run(options).failed_naming(&[&[
+            "src: it has nothing to copy, and nothing is moved: is it mounted?",
+        ]]);
+        assert_eq!(folders(&trees), [""; 0]);
+        trees.holds("gone", "gone").holds("e/two", "e/two");
+    };
+    refuses(&["--delete"]);
+    // As on a new disk, or one on which only another program has begun to work.
+    fs::create_dir(trees.source().join("lost+found")).unwrap();
+    refuses(&["--delete"]);
+    trees.put(".Trash/old", "x");
+    refuses(&["--delete", "--exclude", ".Trash/"]);
 }
 
 #[test]

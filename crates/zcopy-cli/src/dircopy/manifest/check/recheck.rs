@@ -8,6 +8,7 @@ use super::suspects::Suspects;
 use super::verdict::{FileResult, Verdict};
 use super::verifier::Job;
 use crate::dircopy::manifest::bag::PathBase;
+use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::open_beneath::{self, Found};
 use crate::dircopy::manifest::read::archive::{Archive, Verify};
 use crate::dircopy::manifest::read::merge::Records;
@@ -83,7 +84,7 @@ impl Recheck {
                     None => continue,
                 }
             };
-            match record.resolve(root, shared.null) {
+            match record.resolve(root, ReadOptions::unlimited(shared.null)) {
                 Ok(Some(file)) if shared.wants(file) => {
                     return Some(Job::Record(record.path, file));
                 }

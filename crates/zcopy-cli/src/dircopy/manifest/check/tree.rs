@@ -18,6 +18,7 @@ use super::{Outcome, Shared};
 use crate::common::cli::quote::quoted;
 use crate::common::parallel::{OrderedJobs, in_order};
 use crate::dircopy::manifest::bag::PathBase;
+use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, Verify};
 use crate::dircopy::manifest::read::lines::Lines;
@@ -91,7 +92,7 @@ impl Jobs<'_> {
             Self::Recheck(recheck) => return Ok(recheck.next(root, shared)),
         };
         while let Some(record) = records.next()? {
-            match record.resolve(root, shared.null) {
+            match record.resolve(root, ReadOptions::unlimited(shared.null)) {
                 Ok(Some(file)) if shared.wants(file) => {
                     return Ok(Some(Job::Record(record.path, file)));
                 }

@@ -14,6 +14,7 @@ use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
 use crate::dircopy::damage_map::{EmptyFile, MapText, mapped_name};
 use crate::dircopy::hash::FileDigest;
+use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::journal::is_journal;
 use crate::dircopy::manifest::open_beneath;
@@ -169,7 +170,7 @@ impl Unlisted {
                 None => false,
                 // The list reports a file that cannot be read.
                 Some(record) => record
-                    .resolve(root, null)
+                    .resolve(root, ReadOptions::unlimited(null))
                     .map_or(true, |file| file.is_some()),
             };
             let is_respelled = || self.respelled.binary_search(&hash).is_ok();

@@ -8,7 +8,6 @@
 //! - `orphans`: what a killed run or another program has left.
 
 use std::ffi::{CStr, CString, OsStr};
-use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
@@ -29,8 +28,8 @@ use crate::common::digest::AlgorithmSet;
 use crate::common::digest::checksum::{ChecksumAlgorithm, Hasher};
 use crate::common::sys;
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::interrupt::Interrupt;
 use crate::dircopy::manifest::buffered_file::{BufferedFile, remove_leftovers};
+use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::inventory::{Inventory, Kinds};
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::journal::is_journal;
@@ -131,7 +130,7 @@ impl GenerationWriter {
     pub(crate) fn list(
         &mut self,
         most_open: usize,
-        interrupt: Option<&Interrupt>,
+        reading: ReadOptions<'_>,
     ) -> io::Result<Vec<FileError>> {
         let found = std::mem::replace(&mut self.found, Sorter::new(Spool::new()?));
         let (spool, pieces) = found.finish()?;
@@ -148,11 +147,10 @@ impl GenerationWriter {
         let inventory = Inventory::of(root, most_open, Kinds::FilesAndDirectories, is_listed)?;
         let tree = Tree {
             root,
-            null: File::options().write(true).open("/dev/null")?,
             algorithms: self.algorithms,
             found: Records::merge(pieces.collect())?,
             recorded: &mut self.recorded,
-            interrupt,
+            reading,
             is_compared: self.history.is_compared,
         };
         let (elements, mut failures) = tree.list(&inventory)?;

@@ -1,19 +1,17 @@
 //! Which digest a file should have that a killed run may have changed.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::manifest::hash_file::hash_file;
+use crate::dircopy::manifest::hash_file::{ReadOptions, hash_file};
 use crate::dircopy::manifest::open_beneath::{self, Found};
 use crate::dircopy::manifest::record::{Announced, Record};
 use crate::dircopy::walk::spelling::paths::PathSpellings;
 
 impl Record {
     /// The digest that the file should have. If a killed run was about to change the file, this
-    /// reads the file to learn whether the run did. `root` is the root of the tree and `null` is
-    /// `/dev/null`.
+    /// reads the file to learn whether the run did. `root` is the root of the tree.
     ///
     /// Returns `None` if the run had not added the file yet.
     ///
@@ -23,7 +21,7 @@ impl Record {
     pub(crate) fn resolve(
         &self,
         root: BorrowedFd<'_>,
-        null: &File,
+        options: ReadOptions<'_>,
     ) -> io::Result<Option<FileDigest>> {
         let Some(announced) = self.announced else {
             return Ok(self.file);
@@ -34,7 +32,7 @@ impl Record {
             (Found::Other | Found::BehindLink | Found::Nothing, _) => return Ok(self.file),
         }
         let has = |file: FileDigest| {
-            let found = hash_file(root, &self.path, file.algorithm, null, None)?;
+            let found = hash_file(root, &self.path, file.algorithm, options)?;
             io::Result::Ok(found.agrees_with(file))
         };
         match (announced, self.file) {

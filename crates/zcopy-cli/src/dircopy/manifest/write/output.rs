@@ -11,9 +11,9 @@ use rustix::fs::Mode;
 use super::writer::{Finished, Writer};
 use crate::common::digest::Algorithm;
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::interrupt::Interrupt;
 use crate::dircopy::manifest::bag::PathBase;
 use crate::dircopy::manifest::bag::write::BagWriter;
+use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::header::{Copied, Header};
 use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::mhl::knowledge::Knowledge;
@@ -124,11 +124,11 @@ impl Output {
     pub(super) fn compare(
         &mut self,
         most_open: usize,
-        interrupt: Option<&Interrupt>,
+        reading: ReadOptions<'_>,
     ) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
         match self {
             Self::Sums(_) => Ok(Vec::new()),
-            Self::Mhl(generation) => generation.list(most_open, interrupt),
+            Self::Mhl(generation) => generation.list(most_open, reading),
             Self::Bag(bag) => {
                 let mismatches = bag.compare(most_open)?.into_iter();
                 Ok(mismatches

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,8 +14,7 @@ use super::writer::Finished;
 use crate::common::cli::message;
 use crate::common::digest::{Algorithm, AlgorithmSet};
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::interrupt::Interrupt;
-use crate::dircopy::manifest::hash_file::hash_file;
+use crate::dircopy::manifest::hash_file::{ReadOptions, hash_file};
 use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::mhl::knowledge::Knowledge;
 use crate::dircopy::manifest::open_beneath::{self, Found};
@@ -79,10 +77,8 @@ pub(crate) struct Carrying<'a> {
     pub(crate) accepted: BTreeSet<Vec<u8>>,
     /// The algorithm of the digests of accepted files.
     pub(crate) algorithm: Algorithm,
-    /// `/dev/null`.
-    pub(crate) null: &'a File,
-    /// Ends reading. `None` if no signal is caught.
-    pub(crate) interrupt: Option<&'a Interrupt>,
+    /// How files are read that lack digests.
+    pub(crate) reading: ReadOptions<'a>,
     pub(crate) on_change: OnChange<'a>,
 }
 
@@ -196,8 +192,7 @@ impl<'a> Update<'a> {
             root,
             accepted,
             algorithm,
-            null,
-            interrupt,
+            reading,
             on_change,
             ..
         } = &mut self.carrying;
@@ -205,7 +200,7 @@ impl<'a> Update<'a> {
             return Ok(());
         };
         let found = match open_beneath::find(*root, &path) {
-            Ok(Found::RegularFile) => hash_file(*root, &path, *algorithm, null, *interrupt),
+            Ok(Found::RegularFile) => hash_file(*root, &path, *algorithm, *reading),
             Ok(Found::Other | Found::BehindLink | Found::Nothing) => {
                 Err(io::Error::other("there is no regular file of this name"))
             }
@@ -269,20 +264,18 @@ impl<'a> Update<'a> {
         let Carrying {
             root,
             algorithm,
-            null,
-            interrupt,
+            reading,
             ..
         } = self.carrying;
-        let is_ended = || interrupt.is_some_and(Interrupt::is_requested);
         let has_all = AlgorithmSet::from(file.algorithm).includes(algorithm.into());
         if has_all || !self.output.needs_all_checksums() {
             return Some(file);
         }
-        if is_ended() {
+        if reading.is_interrupted() {
             return None;
         }
         let set = file.algorithms_with(algorithm.into());
-        let found = hash_file(root, path, set.into(), null, interrupt);
+        let found = hash_file(root, path, set.into(), reading);
         let found = found.map_err(anyhow::Error::from);
         let found = found.and_then(|found| {
             if found.agrees_with(file) {
@@ -295,7 +288,7 @@ impl<'a> Update<'a> {
         });
         found
             .map_err(|error| {
-                if is_ended() {
+                if reading.is_interrupted() {
                     return;
                 }
                 let error = error.context("its record lacks a digest");
@@ -307,7 +300,12 @@ impl<'a> Update<'a> {
 
     /// Calls [`Record::resolve`], and adds the path to its error.
     fn resolve(&self, record: &Record) -> io::Result<Option<FileDigest>> {
-        let resolved = record.resolve(self.carrying.root, self.carrying.null);
+        // A signal ends the run with a manifest, which needs the digest.
+        let reading = ReadOptions {
+            interrupt: None,
+            ..self.carrying.reading
+        };
+        let resolved = record.resolve(self.carrying.root, reading);
         resolved.map_err(|error| message::naming(OsStr::from_bytes(&record.path), &error))
     }
 
@@ -365,7 +363,7 @@ impl<'a> Update<'a> {
         &mut self,
         most_open: usize,
     ) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
-        let mut mismatches = self.output.compare(most_open, self.carrying.interrupt)?;
+        let mut mismatches = self.output.compare(most_open, self.carrying.reading)?;
         mismatches.retain(|(path, _)| !self.incomplete.contains(path));
         Ok(mismatches)
     }

@@ -35,8 +35,8 @@ pub(crate) struct Gone {
 /// it that cannot be read stays, too.
 ///
 /// If a directory of the source cannot be read to its end, nothing in it is taken to be gone, and
-/// the error is reported. The same goes for a source without any entry: a disk that is not mounted
-/// looks like that.
+/// the error is reported. The same goes for a source that has nothing to copy: a disk that is not
+/// mounted looks like that.
 pub(crate) fn find(
     settings: &Settings,
     source: BorrowedFd<'_>,
@@ -83,7 +83,8 @@ pub(crate) fn find(
                 report(&directory, error, failed);
                 None
             });
-            is_empty |= directory.is_empty() && originals.as_ref().is_some_and(Originals::is_empty);
+            let copies_nothing = |originals: &Originals| originals.copies_nothing(settings);
+            is_empty |= directory.is_empty() && originals.as_ref().is_some_and(copies_nothing);
             current = Some((directory, originals));
         }
         let Some((directory, Some(originals))) = &current else {
@@ -116,7 +117,7 @@ pub(crate) fn find(
         }
     });
     if is_empty {
-        let error = anyhow!("it has no entries, and nothing is moved: is it mounted?");
+        let error = anyhow!("it has nothing to copy, and nothing is moved: is it mounted?");
         reporter.report_destination_error(&settings.source, &error);
     }
     gone.finish()

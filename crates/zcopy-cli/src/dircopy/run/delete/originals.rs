@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::dircopy::damage_map::mapped_name;
@@ -59,8 +59,22 @@ impl Originals {
         Ok(Some(Self { directory, names }))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.names.is_empty()
+    /// Whether the root of the source has no entry but excluded ones and the directory that `mkfs`
+    /// makes in every new file system of some kinds.
+    pub(super) fn copies_nothing(&self, settings: &Settings) -> bool {
+        let names = self.names.values().flatten();
+        !names.into_iter().any(|name| {
+            let stat = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+            let is_directory =
+                stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
+            let text = OsStr::from_bytes(name.to_bytes());
+            let is_made_by_mkfs = is_directory && text == "lost+found";
+            let is_excluded = || {
+                let path = || Path::new(text);
+                settings.exclude.matches(text, is_directory, path)
+            };
+            !is_made_by_mkfs && !is_excluded()
+        })
     }
 
     /// Whether the directory has an entry of this name, by any spelling that the destination takes

@@ -15,8 +15,7 @@ use crate::common::digest::AlgorithmSet;
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
 use crate::dircopy::damage_map::{DamageMap, EmptyFile};
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::interrupt::Interrupt;
-use crate::dircopy::manifest::hash_file::hash_file;
+use crate::dircopy::manifest::hash_file::{ReadOptions, hash_file};
 use crate::dircopy::manifest::inventory::Inventory;
 use crate::dircopy::manifest::mhl::directories::{DirectoryDigest, Entries};
 use crate::dircopy::manifest::mhl::format::FORMATS;
@@ -34,7 +33,6 @@ const DIFFERS: &str = "it differs from the digest that it was recorded with";
 /// A tree, and what is known of its files.
 pub(super) struct Tree<'a> {
     pub(super) root: BorrowedFd<'a>,
-    pub(super) null: File,
     pub(super) algorithms: AlgorithmSet,
     /// The files of the run.
     pub(super) found: Records,
@@ -42,7 +40,8 @@ pub(super) struct Tree<'a> {
     pub(super) recorded: &'a mut Records,
     /// Whether the source has another history, which is only compared with.
     pub(super) is_compared: bool,
-    pub(super) interrupt: Option<&'a Interrupt>,
+    /// How files are read that lack digests.
+    pub(super) reading: ReadOptions<'a>,
 }
 
 /// The elements of the files and directories of a tree.
@@ -211,7 +210,7 @@ impl Listing<'_> {
     }
 
     fn add_file(&mut self, path: Vec<u8>) -> io::Result<()> {
-        if self.tree.interrupt.is_some_and(Interrupt::is_requested) {
+        if self.tree.reading.is_interrupted() {
             return Ok(());
         }
         let recorded = self
@@ -260,7 +259,7 @@ impl Listing<'_> {
                     (read.file, knowledge)
                 }
                 // The run writes no generation.
-                Err(_) if self.tree.interrupt.is_some_and(Interrupt::is_requested) => return Ok(()),
+                Err(_) if self.tree.reading.is_interrupted() => return Ok(()),
                 Err(error) => {
                     self.failures.push((path, error));
                     if let Some(level) = self.levels.last_mut() {
@@ -309,14 +308,8 @@ impl Listing<'_> {
     /// them. The file is read a second time if a digest has no room for it.
     fn read(&self, path: &[u8], recorded: Option<FileDigest>) -> anyhow::Result<Contents> {
         let hash = |algorithm| {
-            hash_file(
-                self.tree.root,
-                path,
-                algorithm,
-                &self.tree.null,
-                self.tree.interrupt,
-            )
-            .map_err(|error| anyhow!(error).context("cannot read its copy"))
+            hash_file(self.tree.root, path, algorithm, self.tree.reading)
+                .map_err(|error| anyhow!(error).context("cannot read its copy"))
         };
         let set = recorded.map_or(self.tree.algorithms, |file| {
             file.algorithms_with(self.tree.algorithms)
