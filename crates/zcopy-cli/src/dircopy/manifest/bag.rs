@@ -11,6 +11,7 @@ use rustix::fs::AtFlags;
 
 use super::journal::LeftJournal;
 use super::kind::ManifestKind::Bag;
+use super::read::damage::Damage;
 use super::read::root_names::journals_in;
 
 pub(crate) mod tag_files;
@@ -23,7 +24,7 @@ mod path;
 pub(crate) const DECLARATION: &str = "bagit.txt";
 
 /// The file with the metadata of a bag.
-const INFO: &str = "bag-info.txt";
+pub(crate) const INFO: &str = "bag-info.txt";
 
 /// The directory of the files, with a slash.
 pub(crate) const PAYLOAD: &[u8] = b"data/";
@@ -42,6 +43,11 @@ pub(crate) fn is_in(root: BorrowedFd<'_>) -> bool {
         })
     };
     declaration.is_ok() || has_journal()
+}
+
+/// Fails if `bag-info.txt` tells another number of bytes or files than `data` has.
+pub(crate) fn verify_total(root: BorrowedFd<'_>) -> Result<(), Damage> {
+    info::verify(root)
 }
 
 /// Whether an entry of the root of a bag is the directory of its files, or a tag file that the

@@ -147,6 +147,27 @@ fn a_check_fails_for_files_that_a_bag_does_not_list_and_for_tag_files_that_chang
 }
 
 #[test]
+fn a_check_fails_for_a_bag_whose_total_is_wrong() {
+    let trees = tree();
+    trees.succeeds(&[BAG]);
+    // With the manifest of the tag files, the digest of bag-info.txt would tell.
+    fs::remove_file(trees.copied("tagmanifest-sha256.txt")).unwrap();
+    let info = text(&trees.copied("bag-info.txt"));
+    assert_eq!(trees.check(&["--quiet"]).status, 0);
+    let (rest, total) = info.trim_end().rsplit_once("Payload-Oxum: ").unwrap();
+    let (n_bytes, n_files) = total.split_once('.').unwrap();
+    let one_more = format!("{n_bytes}.{}", n_files.parse::<u64>().unwrap() + 1);
+    for wrong in [one_more, format!("1{n_bytes}.{n_files}")] {
+        trees.put_copy("bag-info.txt", format!("{rest}payload-oxum: {wrong}\r\n"));
+        let run = trees.check(&["--quiet"]);
+        run.failed_naming(&[&["dst/bag-info.txt", "Payload-Oxum tells another number"]]);
+    }
+    // It need not be told.
+    trees.put_copy("bag-info.txt", rest);
+    assert_eq!(trees.check(&["--quiet"]).status, 0);
+}
+
+#[test]
 fn a_bag_is_finished_by_the_first_run_without_a_failure() {
     let trees = tree();
     std::os::unix::fs::symlink("one", trees.original("a/link")).unwrap();

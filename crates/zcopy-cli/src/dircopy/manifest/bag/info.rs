@@ -1,8 +1,16 @@
 //! The lines of `bag-info.txt`.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
 
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+
+use super::INFO;
+use super::tag_files::contents;
 use crate::common::progress::clock;
+use crate::dircopy::manifest::read::damage::Damage;
+use crate::dircopy::stat::size;
+use crate::dircopy::walk::scan::{Next, ScanOptions, scan};
 
 /// The elements that a run sets. `Bag-Size` would be wrong afterwards, and is dropped.
 const OWN: [&str; 4] = [
@@ -17,6 +25,65 @@ const OWN: [&str; 4] = [
 pub(super) struct Oxum {
     pub(super) n_bytes: u64,
     pub(super) n_files: u64,
+}
+
+impl Oxum {
+    /// The one that `bag-info.txt` tells. `None` without one, or if it is no pair of numbers.
+    fn told(info: &[u8]) -> Option<Self> {
+        info.split(|byte| *byte == b'\n').find_map(|line| {
+            let (label, value) = str::from_utf8(line).ok()?.split_once(':')?;
+            if !label.trim().eq_ignore_ascii_case("Payload-Oxum") {
+                return None;
+            }
+            let (n_bytes, n_files) = value.trim().split_once('.')?;
+            Some(Self {
+                n_bytes: n_bytes.parse().ok()?,
+                n_files: n_files.parse().ok()?,
+            })
+        })
+    }
+
+    /// Counts the files below `data`. Entries that cannot be examined are left out.
+    fn counted(root: BorrowedFd<'_>) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let payload = rustix::fs::openat(root, c"data", flags, Mode::empty())?;
+        let options = ScanOptions {
+            follows_symlinks: false,
+            one_file_system: false,
+            most_open: 1,
+        };
+        let (mut n_bytes, mut n_files) = (0, 0);
+        scan(payload.as_fd(), options, |found| {
+            if let Ok(found) = found
+                && found.kind == FileType::RegularFile
+                && let Ok(stat) =
+                    rustix::fs::statat(found.directory, found.name, AtFlags::SYMLINK_NOFOLLOW)
+            {
+                n_files += 1;
+                n_bytes += size(&stat);
+            }
+            Next::Enter
+        });
+        Ok(Self { n_bytes, n_files })
+    }
+}
+
+/// Fails if `bag-info.txt` tells another number of bytes or files than `data` has.
+pub(super) fn verify(root: BorrowedFd<'_>) -> Result<(), Damage> {
+    let told = match contents(root, INFO) {
+        Ok(info) => Oxum::told(&info),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(Damage::from_error(error)),
+    };
+    let Some(told) = told else {
+        return Ok(());
+    };
+    if told == Oxum::counted(root)? {
+        return Ok(());
+    }
+    Err(Damage::Other(
+        "its Payload-Oxum tells another number of bytes or files than data has",
+    ))
 }
 
 /// The new contents of `bag-info.txt`. All elements of the old contents stay, except those that
@@ -56,6 +123,20 @@ pub(super) fn updated(old: &[u8], oxum: Oxum) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_total_is_told_by_two_numbers() {
+        let oxum = |info: &[u8]| Oxum::told(info).map(|oxum| (oxum.n_bytes, oxum.n_files));
+        assert_eq!(oxum(b"A: b\r\npayload-oxum: 20.3\r\n"), Some((20, 3)));
+        for none in [
+            "",
+            "Payload-Oxum: 20",
+            "Payload-Oxum: x.3",
+            " Payload-Oxum 20.3",
+        ] {
+            assert_eq!(oxum(none.as_bytes()), None, "{none}");
+        }
+    }
 
     #[test]
     fn other_elements_stay_with_their_continuation_lines() {

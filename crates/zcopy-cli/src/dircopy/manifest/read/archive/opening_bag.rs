@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use super::opening::{Journals, Opening};
-use super::{Archive, Verify};
+use super::{Archive, DamagedFile, Verify};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::bag::tag_files::{self, PayloadLines};
 use crate::dircopy::manifest::bag::{self, PathBase};
@@ -54,6 +54,16 @@ impl Archive {
             for (name, damage) in tag_files::verify(root)? {
                 opening.add_damage(&name, damage);
             }
+        }
+        let is_info = |damaged: &DamagedFile| damaged.name == bag::INFO;
+        // A bag that is not finished has more files than its last run told.
+        if verify == Verify::All
+            && !manifests.is_empty()
+            && opening.journals.is_empty()
+            && !opening.damaged.iter().any(is_info)
+            && let Err(damage) = bag::verify_total(root)
+        {
+            opening.add_damage(&bag::INFO, damage);
         }
         for manifest in &manifests {
             let lines = match PayloadLines::open(root, manifest, base) {
