@@ -14,10 +14,12 @@ use crate::scenarios::{pattern, sha256, text};
 
 pub(crate) use check::{check_damaged, check_whole, damaged_lines};
 pub(crate) use copy::{check_copy, check_copy_and_sums, check_replaced_copy_and_sums};
+pub(crate) use formats::{check_bag, check_history};
 
 pub(crate) mod archive;
 mod check;
 mod copy;
+mod formats;
 mod manifest;
 mod node;
 mod reports;

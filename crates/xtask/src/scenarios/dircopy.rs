@@ -7,10 +7,11 @@ use crate::scenario::tree::archive::{
     make_interrupted_archive, strictly_verified_lines, verified_lines,
 };
 use crate::scenario::tree::{
-    check_copy, check_copy_and_sums, check_damaged, check_replaced_copy_and_sums, check_whole,
-    damaged_lines, make_damaged_copy, make_source, make_source_and_old_copy, make_summed_copy,
+    check_bag, check_copy, check_copy_and_sums, check_damaged, check_history,
+    check_replaced_copy_and_sums, check_whole, damaged_lines, make_damaged_copy, make_source,
+    make_source_and_old_copy, make_summed_copy,
 };
-use crate::scenario::{Scenario, Stdout};
+use crate::scenario::{Check, Scenario, Stdout};
 
 /// The program with these arguments.
 fn dircopy(args: &[&'static str]) -> Scenario {
@@ -55,6 +56,13 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             .check(check_damaged)
             .fails(damaged_lines(), ""),
     );
+    for (format, check) in [
+        ("--manifest=bagit", check_bag as Check),
+        ("--manifest=ascmhl", check_history),
+    ] {
+        let copy = dircopy(&["-q", "-L", format, "source", "copy"]).collects(Stdout::Pipe);
+        scenarios.push(copy.prepare(make_source).check_even_killed(check));
+    }
     scenarios.extend(archives());
     scenarios
 }

@@ -25,6 +25,7 @@ use granularity::Granularities;
 use reflink_support::ReflinkSupport;
 use run_journal::RunJournal;
 use symlinks::Symlinks;
+use write_back::WriteBackThread;
 
 use file::{Method, ReadCopy, Started};
 
@@ -44,6 +45,7 @@ mod other;
 mod publish;
 mod read_back;
 mod sync_together;
+pub(crate) mod write_back;
 
 /// The error of a file whose name a manifest of the destination has.
 pub(crate) const MANIFEST_IN_THE_WAY: &str =
@@ -168,6 +170,8 @@ pub(crate) struct Copier<'a> {
     pub(crate) journal: &'a RunJournal<'a>,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) unwritten: &'a UnwrittenFiles,
+    /// Begins to write long copies to the disk.
+    pub(crate) write_back: &'a WriteBackThread,
     /// Entries that [`flush_journal_queue`](Self::flush_journal_queue) adds to the journal.
     pub(crate) journal_queue: Vec<(Vec<u8>, JournalEntry)>,
 }

@@ -1,7 +1,7 @@
 //! Writes or clones a regular file.
 
 use std::fs::File;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -10,7 +10,6 @@ use zcopy::{Ended, Reflink, Report, Side, SkipErrors, Sparse, Transfer};
 
 use super::{Copier, CopyResult};
 use crate::common::digest::Digest;
-use crate::common::sys::begin_write_back;
 use crate::dircopy::counts::Count;
 use crate::dircopy::damage_map::{BadRange, DamageMap};
 use crate::dircopy::hash::pool::Contents;
@@ -28,14 +27,6 @@ use crate::dircopy::write::metadata::Permissions;
 /// A shorter file is copied in one call. A longer one is copied in steps, so that a signal ends the
 /// copy early: 64 MiB.
 const MAX_UNINTERRUPTED: u64 = 64 << 20;
-
-/// A file of this size or more begins to be written to the disk when its last byte has been copied:
-/// 1 MiB. The kernel brings shorter ones together.
-const LONG: u64 = 1 << 20;
-
-/// The number of bytes that wait in the page cache until they begin to be written to the disk: 8
-/// MiB.
-const WRITE_BACK_STEP: u64 = 8 << 20;
 
 /// The file under construction, in its directory.
 pub(super) type AtomicFile = atomic_file::AtomicFile<Arc<OwnedFd>>;
@@ -124,32 +115,6 @@ impl<'a> PendingCopy<'a> {
         if size(&self.stat) < READ_SIZE as u64 {
             // Without it the clone is only read later.
             let _ = rustix::fs::fadvise(&self.new_file, 0, None, Advice::WillNeed);
-        }
-    }
-}
-
-/// Begins to write a copy to the disk while the rest of it is read. The kernel alone would let
-/// gigabytes wait, and a run ends when all of them are on the disk.
-struct WriteBack<'a> {
-    file: BorrowedFd<'a>,
-    /// The number of bytes since the last beginning.
-    n_waiting: u64,
-}
-
-impl<'a> WriteBack<'a> {
-    fn of(file: &'a AtomicFile) -> Self {
-        Self {
-            file: file.as_fd(),
-            n_waiting: 0,
-        }
-    }
-
-    /// Counts bytes that are copied.
-    fn pass(&mut self, n: u64) {
-        self.n_waiting += n;
-        if self.n_waiting >= WRITE_BACK_STEP {
-            self.n_waiting = 0;
-            begin_write_back(self.file);
         }
     }
 }
@@ -315,7 +280,7 @@ impl<'a> Copier<'a> {
         copy: &mut PendingCopy<'_>,
     ) -> anyhow::Result<Option<Contents>> {
         let mut skipped = DamageMap::default();
-        let mut write_back = WriteBack::of(&copy.new_file);
+        let mut write_back = self.write_back.follow(&copy.new_file);
         let size = size(&copy.stat);
         let mut transfer = Transfer::new(&copy.source, &copy.new_file).limit(read_limit(size));
         transfer = if self.settings.skips_errors {
@@ -335,7 +300,7 @@ impl<'a> Copier<'a> {
             let transfer = transfer.buffer_size(self.reader.block_size);
             let counter = copy.counter;
             let run = self.reader.run(transfer, size, |n| {
-                write_back.pass(n);
+                write_back.add(n);
                 if let Some(counter) = counter {
                     counter.add(n);
                 }
@@ -346,10 +311,10 @@ impl<'a> Copier<'a> {
         } else {
             let interrupt = self.interrupt;
             let rate_limiter = self.reader.rate_limiter;
+            let mut n_before = 0;
             let transfer = if size > MAX_UNINTERRUPTED || rate_limiter.is_some() {
-                let mut n_before = 0;
-                transfer.observe(move |progress| {
-                    write_back.pass(progress.bytes() - n_before);
+                transfer.observe(|progress| {
+                    write_back.add(progress.bytes() - n_before);
                     n_before = progress.bytes();
                     stop_if_interrupted(interrupt)
                 })
@@ -371,9 +336,7 @@ impl<'a> Copier<'a> {
             bail!("it changed while it was copied");
         }
         self.explain(entry, &report);
-        if size >= LONG {
-            begin_write_back(copy.new_file.as_fd());
-        }
+        write_back.finish(size);
         copy.method = Method::Written;
         copy.damage = copy.damage.union(&skipped);
         copy.n_bytes = report.bytes();

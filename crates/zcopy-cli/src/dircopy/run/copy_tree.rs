@@ -24,6 +24,7 @@ use crate::dircopy::copy::granularity::Granularities;
 use crate::dircopy::copy::reflink_support::ReflinkSupport;
 use crate::dircopy::copy::run_journal::RunJournal;
 use crate::dircopy::copy::symlinks::Symlinks;
+use crate::dircopy::copy::write_back::WriteBackThread;
 use crate::dircopy::copy::{self, Copier, EntryResult};
 use crate::dircopy::counts::Counts;
 use crate::dircopy::finisher::Finisher;
@@ -311,6 +312,7 @@ impl Entries<'_> {
         let walk = self.root.walk_with(options, names, on_error);
         let mut batches = Batches::new(walk, lookup, sizes::max_short(settings), syncs);
         thread::scope(|scope| {
+            let write_back = WriteBackThread::start(scope, budget.n_write_backs());
             let hash_pool = HashPool::start(
                 scope,
                 settings.algorithm,
@@ -341,6 +343,7 @@ impl Entries<'_> {
                 journal,
                 interrupt,
                 unwritten,
+                write_back: &write_back,
                 journal_queue: Vec::new(),
             };
             let mut copier_of_links = copier();

@@ -59,7 +59,7 @@ pub(crate) fn manifest_directory(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(&settings.destination, flags, Mode::empty());
     opened.map(Arc::new).map_err(|errno| {
-        let error = anyhow!(io::Error::from(errno)).context("cannot open");
+        let error = anyhow!(io::Error::from(errno)).context("cannot use destination directory");
         reporter.report_destination_error(&settings.destination, &error);
         Reported
     })

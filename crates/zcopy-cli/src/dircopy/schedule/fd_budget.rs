@@ -57,6 +57,10 @@ const MAX_WAITING_DIRECTORIES: usize = 512;
 /// would stop for them too often.
 const MIN_WAITING_DIRECTORIES: usize = 8;
 
+/// The most files that wait until they begin to be written to the disk: each is 1 MiB or more, and
+/// together they bridge a stall.
+const MAX_WRITE_BACKS: usize = 32;
+
 /// The memory that a closed directory takes while it waits, in bytes.
 const BYTES_PER_CLOSED_DIRECTORY: usize = 1 << 10;
 
@@ -136,8 +140,8 @@ impl Descriptors {
 }
 
 /// The descriptors for work that can be done in parallel: a quarter for links that wait for their
-/// turns, a quarter for levels of the walk and the pre-scan, a sixteenth for files that could not
-/// be written back, the rest for jobs.
+/// turns, a quarter for levels of the walk and the pre-scan, a sixteenth for files that are to be
+/// written to the disk or could not be, the rest for jobs.
 #[derive(Clone, Copy, Debug)]
 #[allow(
     clippy::struct_field_names,
@@ -148,6 +152,7 @@ pub(crate) struct FdBudget {
     for_links: usize,
     for_levels: usize,
     for_prescan: usize,
+    /// For files that could not be written, and for files that are to be written.
     for_unwritten: usize,
 }
 
@@ -204,6 +209,14 @@ impl FdBudget {
         (self.for_unwritten / DESCRIPTORS_PER_FILE).min(MAX_KEPT)
     }
 
+    /// The number of files that may wait until they begin to be written to the disk, after their
+    /// copies. One more is at the disk.
+    pub(crate) fn n_write_backs(self) -> usize {
+        let n_unwritten = self.n_unwritten_files() * DESCRIPTORS_PER_FILE;
+        let n_left = self.for_unwritten.saturating_sub(n_unwritten + 1);
+        n_left.min(MAX_WRITE_BACKS)
+    }
+
     /// Whether directories stay open while links in them wait.
     pub(crate) fn deferred_dirs(self) -> DeferredDirs {
         if self.for_links / DESCRIPTORS_PER_DIRECTORY < MIN_WAITING_DIRECTORIES {
@@ -250,7 +263,11 @@ mod tests {
                 let prescan = prescan.map_or(0, |levels| levels.get() + 1);
                 let levels = (budget.levels() - 1) * DESCRIPTORS_PER_DIRECTORY;
                 let unwritten = budget.n_unwritten_files() * DESCRIPTORS_PER_FILE;
-                let kept = 3 + DESCRIPTORS_PER_COPY + prescan + levels + unwritten;
+                let write_backs = match budget.n_write_backs() {
+                    0 => 0,
+                    n => n + 1,
+                };
+                let kept = 3 + DESCRIPTORS_PER_COPY + prescan + levels + unwritten + write_backs;
                 let needed = if n_jobs == 1 && ahead == 1 {
                     kept + MIN_DESCRIPTORS_OF_WORK
                         .max(DESCRIPTORS_PER_DIRECTORY + DESCRIPTORS_OF_LINKS)

@@ -220,11 +220,12 @@ impl GenerationWriter {
         put(&self.head(&elements))?;
         let mut block = [0; 8 << 10];
         loop {
-            let n = elements.xml.read(&mut block)?;
-            if n == 0 {
-                break;
+            match elements.xml.read(&mut block) {
+                Ok(0) => break,
+                Ok(n) => put(&block[..n])?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
-            put(&block[..n])?;
         }
         if !elements.is_empty {
             put(b"  </hashes>\n")?;

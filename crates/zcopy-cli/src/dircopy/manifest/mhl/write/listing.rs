@@ -8,8 +8,10 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::anyhow;
 use jiff::Timestamp;
+use rustix::fs::Stat;
 
 use super::elements::{date, write_checksum, write_digests, write_path};
+use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
 use crate::common::digest::AlgorithmSet;
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
@@ -185,12 +187,17 @@ impl Listing<'_> {
         for (entries, (_, digest)) in above.entries.iter_mut().zip(&digests) {
             entries.add_directory(base_name(&path), *digest);
         }
-        let stat = open_beneath::stat(self.tree.root, &path)?;
+        let stat = self.stat(&path)?;
         let mut xml = b"    <directoryhash>\n".to_vec();
         write_path(&path, &stat, None, &mut xml);
         write_digests(&digests, &self.date, &mut xml);
         xml.extend_from_slice(b"    </directoryhash>\n");
         self.put(&xml)
+    }
+
+    fn stat(&self, path: &[u8]) -> io::Result<Stat> {
+        let stat = open_beneath::stat(self.tree.root, path);
+        stat.map_err(|error| message::naming(OsStr::from_bytes(path), &error))
     }
 
     fn put(&mut self, element: &[u8]) -> io::Result<()> {
@@ -328,7 +335,7 @@ impl Listing<'_> {
         contents: Contents,
         recorded: Option<FileDigest>,
     ) -> io::Result<()> {
-        let stat = open_beneath::stat(self.tree.root, path)?;
+        let stat = self.stat(path)?;
         let mut xml = b"    <hash>\n".to_vec();
         write_path(path, &stat, Some(size(&stat)), &mut xml);
         let has_failed =

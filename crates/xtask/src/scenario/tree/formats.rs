@@ -1,0 +1,119 @@
+//! Judges copies whose manifest is a bag or a history of ASC MHL.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::node::{Kind, read_tree};
+use super::{COPY, SOURCE, originals};
+use crate::scenario::{Observed, Scenario};
+use crate::scenarios::sha256;
+
+/// The path of the link in the source, which `-L` makes a file.
+const LINK: &str = "symbolic";
+/// The original of the file that the link leads to.
+const LINKED: &str = "sub/text";
+
+/// Checks a bag, even after a run that was killed.
+pub(crate) fn check_bag(scenario: &Scenario, observed: &Observed) -> Vec<String> {
+    check(scenario, observed, "copy/data")
+}
+
+/// Checks a tree with a history, even after a run that was killed.
+pub(crate) fn check_history(scenario: &Scenario, observed: &Observed) -> Vec<String> {
+    check(scenario, observed, COPY)
+}
+
+fn check(scenario: &Scenario, observed: &Observed, payload: &str) -> Vec<String> {
+    let mistakes = mistakes(scenario, observed, payload);
+    mistakes.unwrap_or_else(|error| vec![format!("the copy cannot be checked: {error:#}")])
+}
+
+/// Lists what is wrong. This runs the program again, without a fault: a check of what a run without
+/// an error has left, and else a run that completes it, before the check.
+fn mistakes(
+    scenario: &Scenario,
+    observed: &Observed,
+    payload: &str,
+) -> anyhow::Result<Vec<String>> {
+    let is_success = observed.status.is_some_and(|status| status.success());
+    let mut wrong = mistakes_of_files(observed, payload, is_success)?;
+    wrong.extend(mistakes_of_lines(observed)?);
+    if !is_success {
+        let next = observed.run_again(&scenario.args)?;
+        if !next.status.success() {
+            let said = String::from_utf8_lossy(&next.stderr);
+            wrong.push(format!("the next run fails: {said}"));
+            return Ok(wrong);
+        }
+        wrong.extend(mistakes_of_files(observed, payload, true)?);
+        wrong.extend(mistakes_of_lines(observed)?);
+    }
+    let checked = observed.run_again(&["--check", "--strict", "--quiet", COPY])?;
+    if !checked.status.success() {
+        let said = [checked.stdout, checked.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        wrong.push(format!("--check fails: {said}"));
+    }
+    Ok(wrong)
+}
+
+/// Compares the files below `payload` with the source. Each is whole or missing, and after a run
+/// without an error none is missing.
+fn mistakes_of_files(
+    observed: &Observed,
+    payload: &str,
+    is_success: bool,
+) -> anyhow::Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    let source = read_tree(&observed.dir().join(SOURCE))?;
+    let mut expected: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
+    for (name, original) in originals() {
+        let found = source.get(&name);
+        if found.is_none_or(|(node, _)| node.bytes != original.bytes) {
+            wrong.push(format!("{} of the source has changed", name.display()));
+        }
+        if name == Path::new(LINKED) {
+            expected.insert(LINK.into(), original.bytes.clone());
+        }
+        expected.insert(name, original.bytes);
+    }
+    let payload = observed.dir().join(payload);
+    let copy = if payload.exists() {
+        read_tree(&payload)?
+    } else {
+        BTreeMap::new()
+    };
+    for (name, bytes) in &expected {
+        match copy.get(name) {
+            Some((node, _)) if node.kind == Kind::File && node.bytes == *bytes => {}
+            Some(_) => wrong.push(format!("{} is not the source's", name.display())),
+            None if is_success => wrong.push(format!("{} is missing", name.display())),
+            None => {}
+        }
+    }
+    Ok(wrong)
+}
+
+/// Checks the digests of a bag without the help of the program: no line tells a false one, whatever
+/// has ended the run. A history has no digests of SHA-256.
+fn mistakes_of_lines(observed: &Observed) -> anyhow::Result<Vec<String>> {
+    let bag = observed.dir().join(COPY);
+    let manifest = bag.join("manifest-sha256.txt");
+    if !manifest.exists() {
+        return Ok(Vec::new());
+    }
+    let mut wrong = Vec::new();
+    for line in fs::read_to_string(manifest)?.lines() {
+        let Some((digest, path)) = line.split_once("  ") else {
+            wrong.push(format!("the bag has a line without a path: {line}"));
+            continue;
+        };
+        match fs::read(bag.join(path)) {
+            Ok(bytes) if sha256(&bytes) == digest => {}
+            Ok(_) => wrong.push(format!("the digest of {path} is false")),
+            Err(error) => wrong.push(format!("{path} is listed, and cannot be read: {error}")),
+        }
+    }
+    Ok(wrong)
+}
