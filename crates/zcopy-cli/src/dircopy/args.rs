@@ -159,6 +159,12 @@ pub struct Args {
     #[arg(long)]
     pub(crate) skip_errors: bool,
 
+    /// Keep what was copied of a file of 64 MiB or more when the run ends before the file is
+    /// complete, for the next run with this option: that run reads it back, compares it with the
+    /// digests that were noted with it, and copies the rest
+    #[arg(long)]
+    pub(crate) resume: bool,
+
     /// Move what DST has and SRC lacks into DST/deleted.YYYY-MM-DD.HH.MM.SS, before files are
     /// copied; nothing is removed
     #[arg(long)]
@@ -318,7 +324,7 @@ impl Tool for Args {
 }
 
 /// The options that `--check` does not take.
-const COPY_OPTIONS: [&str; 24] = [
+const COPY_OPTIONS: [&str; 25] = [
     "input",
     "output",
     "overwrite_policy",
@@ -327,6 +333,7 @@ const COPY_OPTIONS: [&str; 24] = [
     "verify",
     "verify_existing",
     "skip_errors",
+    "resume",
     "delete",
     "dry_run",
     "no_space_check",

@@ -44,6 +44,7 @@ mod group;
 mod other;
 mod publish;
 mod read_back;
+mod resume;
 mod sync_together;
 pub(crate) mod write_back;
 
@@ -134,6 +135,8 @@ pub(crate) struct CopyResult {
     pub(crate) action: Action,
     /// Whether the copy replaced a file of the destination.
     pub(crate) is_replacement: bool,
+    /// The number of bytes that an earlier run has copied.
+    pub(crate) resumed_bytes: u64,
 }
 
 impl CopyResult {

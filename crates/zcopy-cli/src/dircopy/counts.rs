@@ -26,6 +26,10 @@ pub(crate) struct Counts {
     pub(crate) records_dropped: Count,
     /// Entries of the destination that were moved, as the source lacks them.
     pub(crate) moved: Count,
+    /// Regular files that were begun by an earlier run. `copied` counts them too.
+    pub(crate) resumed: Count,
+    /// The number of bytes that the earlier runs had copied of them.
+    pub(crate) resumed_bytes: Count,
     /// Regular files that were left as they were.
     pub(crate) skipped: Count,
     /// Symbolic links, FIFOs and devices that were made or left, and other entries that were left.

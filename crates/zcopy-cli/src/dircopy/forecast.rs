@@ -1,7 +1,7 @@
 //! Forecasts the action of a run for each entry of the source. Nothing is written.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -12,9 +12,11 @@ use rustix::fs::{AtFlags, FileType, Stat};
 use super::policy::{Decision, Policy, Rounding, decide, keeps_existing_name};
 use super::reporter::plan::Word;
 use super::settings::Settings;
-use super::stat::{Identity, file_type, identity, is_directory};
+use super::stat::{Identity, file_type, identity, is_directory, is_regular, size};
+use super::walk::listing::leftovers;
 use super::walk::scan::{Failure, Found, Next, ScanOptions, scan};
 use super::write::atomic_file::temp_name;
+use super::write::partial_file::{LeftPartial, MIN_SIZE};
 
 /// The action of a run for an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +58,19 @@ pub(crate) struct Forecast<'a> {
     /// The file that the destination has under this name.
     pub(crate) existing: Option<Stat>,
     pub(crate) action: Action,
+    /// What an earlier run has left of its copy.
+    pub(crate) begun: Option<Begun>,
+}
+
+/// A partial copy that an earlier run has left. A run goes on with it, or removes it before it
+/// copies the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Begun {
+    /// The number of bytes that a run with `--resume` need not copy, if they are still as they were
+    /// written.
+    pub(crate) bytes: u64,
+    /// The partial copy.
+    pub(crate) stat: Stat,
 }
 
 /// Calls `show` with the forecast for every entry that a run would not leave out. Without a
@@ -131,11 +146,19 @@ pub(crate) fn forecast(
         if stat.st_nlink > 1 && first.is_none() && !is_directory(&stat) {
             shown.insert(identity(&stat), action);
         }
+        let is_written = matches!(action, Action::Copy | Action::Replace);
+        let begun = match &mut copies {
+            Some(copies) if is_written && is_regular(&stat) && size(&stat) >= MIN_SIZE => {
+                copies.begun(found.name, &stat)
+            }
+            _ => None,
+        };
         show(Ok(Forecast {
             found,
             stat,
             existing,
             action,
+            begun,
         }))
     });
 }
@@ -199,11 +222,17 @@ struct Copies<'a> {
     root: BorrowedFd<'a>,
     /// The path from the root of the open directory, and `None` if the destination lacks it.
     open: Option<(Vec<u8>, Option<OwnedFd>)>,
+    /// The partial copies in the open directory, once they have been listed.
+    partials: Option<Vec<LeftPartial>>,
 }
 
 impl<'a> Copies<'a> {
     fn new(root: BorrowedFd<'a>) -> Self {
-        Self { root, open: None }
+        Self {
+            root,
+            open: None,
+            partials: None,
+        }
     }
 
     /// Opens the directory of the destination with this path. Returns `None` if it is missing.
@@ -211,10 +240,28 @@ impl<'a> Copies<'a> {
         if self.open.as_ref().is_none_or(|(open, _)| open != path) {
             // The descriptor may be the last one.
             self.open = None;
+            self.partials = None;
             let opened = super::walk::open_beneath(self.root, Path::new(OsStr::from_bytes(path)));
             self.open = Some((path.to_vec(), unless_missing(opened)?));
         }
         let opened = self.open.as_ref().and_then(|(_, opened)| opened.as_ref());
         Ok(opened.map(AsFd::as_fd))
+    }
+
+    /// What an earlier run has written of a copy in the open directory.
+    fn begun(&mut self, name: &CStr, stat: &Stat) -> Option<Begun> {
+        let directory = self.open.as_ref()?.1.as_ref()?.as_fd();
+        let partials = self.partials.get_or_insert_with(|| {
+            // A directory that cannot be listed has none.
+            let names = leftovers(directory).unwrap_or_default();
+            LeftPartial::find(directory, names.files())
+        });
+        let mut partials = partials.iter();
+        let partial = partials.find(|it| it.is_of(name))?;
+        let (bytes, found) = partial.forecast(directory)?;
+        Some(Begun {
+            bytes: if partial.has_version(stat) { bytes } else { 0 },
+            stat: found,
+        })
     }
 }

@@ -73,6 +73,16 @@ impl Time {
         }
     }
 
+    /// The time of the last change of a file or its attributes.
+    #[allow(clippy::unnecessary_cast, reason = "not on every processor")]
+    pub(crate) fn changed(stat: &Stat) -> Self {
+        Self {
+            seconds: stat.st_ctime as i64,
+            // Below 10⁹.
+            nanoseconds: i64::try_from(stat.st_ctime_nsec).unwrap_or(0),
+        }
+    }
+
     /// This time for `utimensat(2)`.
     #[allow(clippy::useless_conversion, reason = "not on every processor")]
     pub(crate) fn timespec(self) -> Timespec {

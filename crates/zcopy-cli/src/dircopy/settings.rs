@@ -53,6 +53,9 @@ pub(crate) struct Settings {
     pub(crate) verifies_existing: bool,
     /// Whether the readable bytes of a damaged file are copied.
     pub(crate) skips_errors: bool,
+    /// Whether long files outlive a run that does not complete them, and the next run goes on inside
+    /// them.
+    pub(crate) resumes: bool,
     /// Whether entries of the destination that the source lacks are moved.
     pub(crate) deletes: bool,
     /// Whether the run only tells what it would do.
@@ -126,6 +129,12 @@ impl Settings {
                 "--manifest={word} lists digests, and --no-hash makes none"
             ));
         }
+        if args.resume && args.no_hash && args.verify.is_none() {
+            return Err(
+                "--resume proves by digests what an earlier run has copied, and --no-hash makes none"
+                    .to_owned(),
+            );
+        }
         let algorithm = manifest.algorithm(&args.hash)?;
         Ok(Self {
             source,
@@ -139,6 +148,7 @@ impl Settings {
             verify: args.verify,
             verifies_existing: args.verify_existing,
             skips_errors: args.skip_errors,
+            resumes: args.resume,
             deletes: args.delete,
             is_dry_run: args.dry_run,
             checks_space: !args.no_space_check,

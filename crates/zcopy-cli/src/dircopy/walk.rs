@@ -18,6 +18,7 @@
 //! - `path_node`: the path of a directory; `reopening`: opens directories again by it.
 //! - `collision`, `colliding_names` and `spelling`: names that a file system may not tell apart.
 //! - `map_names`: names that may be damage maps.
+//! - `partials`: files that earlier runs have begun.
 //! - `scan`: lists one tree, without a destination; `prescan`: counts its files and bytes.
 //! - `walk_error`: the errors of a walk.
 
@@ -34,6 +35,7 @@ use rustix::io::Errno;
 use super::write::atomic_file::temp_name::Leftovers;
 use crate::common::sys;
 use directory::Source;
+use partials::Partials;
 
 pub(crate) use colliding_names::CollidingName;
 pub(crate) use collision::CollisionCheck;
@@ -41,7 +43,7 @@ pub(crate) use collision::OtherName;
 pub(crate) use directory::{Directory, OpenDirs};
 pub(crate) use entry::{DeferredDirs, DeferredEntry, Entry};
 pub(crate) use exclude::{Effect, Exclude, Rule};
-pub(crate) use options::{DirectoryAttributes, GivenTo, Options};
+pub(crate) use options::{DirectoryAttributes, GivenTo, Options, PartialFiles};
 pub(crate) use walk_error::{Cause, WalkError};
 pub(crate) use walker::Walk;
 
@@ -62,6 +64,7 @@ mod follow_link;
 mod map_names;
 mod names;
 mod options;
+mod partials;
 mod path_node;
 pub(crate) mod reopening;
 pub(crate) mod scan;
@@ -158,8 +161,16 @@ impl Root {
         report: R,
     ) -> Walk<'a, R> {
         let destination = self.opened.destination().as_fd();
-        let keeps = |name: &CStr| names.has_record(&self.directory.path_of(name));
+        let source = self.opened.source();
+        let is_recorded = |name: &CStr| names.has_record(&self.directory.path_of(name));
+        let trees = [source, destination];
+        let partials = Partials::of(&options, trees, &self.leftovers, is_recorded);
+        let is_partial = |name: &CStr| partials.as_ref().is_some_and(|it| it.have_name(name));
+        let keeps = |name: &CStr| is_partial(name) || is_recorded(name);
         self.leftovers.remove(destination, keeps);
+        if let Some(partials) = partials {
+            self.directory.set_partials(partials);
+        }
         Walk::new(&self.directory, &self.opened, options, report, Some(names))
     }
 

@@ -36,7 +36,7 @@ enum Slot {
 }
 
 /// A stream that is hashed in a lane, with other streams.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct LaneStream {
     state: State,
     n_bytes: u64,
@@ -136,6 +136,27 @@ impl MultiStream {
             Slot::InLane(stream) => digest(&stream.state),
             Slot::Free => unreachable!("a stream is finished once"),
         }
+    }
+
+    /// The digest of the bytes that a stream has got so far. The stream stays open.
+    ///
+    /// # Panics
+    ///
+    /// If the stream has ended.
+    #[must_use]
+    pub fn digest_so_far(&mut self, id: &StreamId) -> Digest {
+        let copy = match &self.slots[id.0] {
+            Slot::Sequential(stream) => return stream.clone().finish(),
+            Slot::InLane(stream) => {
+                assert!(!stream.ended, "a stream that has ended has its digest");
+                stream.clone()
+            }
+            Slot::Free => unreachable!("the stream is open"),
+        };
+        self.slots.push(Slot::InLane(copy));
+        let digest = self.finish(StreamId(self.slots.len() - 1));
+        self.slots.pop();
+        digest
     }
 
     /// Closes a stream without a digest.

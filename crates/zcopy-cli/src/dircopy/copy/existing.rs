@@ -436,6 +436,7 @@ impl<'a> Copier<'a> {
             is_damaged: false,
             action: Action::Skipped,
             is_replacement: false,
+            resumed_bytes: 0,
         }
     }
 }

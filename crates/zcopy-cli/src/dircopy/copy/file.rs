@@ -14,7 +14,7 @@ use crate::dircopy::counts::Count;
 use crate::dircopy::damage_map::{BadRange, DamageMap};
 use crate::dircopy::hash::pool::Contents;
 use crate::dircopy::hash::reader::{
-    READ_SIZE, is_interrupted, limited, read_error, read_limit, stop_if_interrupted,
+    READ_SIZE, is_interrupted, limited, read_error_from, read_limit, stop_if_interrupted,
 };
 use crate::dircopy::interrupt::Interrupted;
 use crate::dircopy::schedule::lookup::PriorRecord;
@@ -23,6 +23,7 @@ use crate::dircopy::stat::size;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::atomic_file::{self, Replace};
 use crate::dircopy::write::metadata::Permissions;
+use crate::dircopy::write::partial_file::PartialLog;
 
 /// A shorter file is copied in one call. A longer one is copied in steps, so that a signal ends the
 /// copy early: 64 MiB.
@@ -80,9 +81,13 @@ pub(super) struct PendingCopy<'a> {
     /// Ranges of the original that cannot be read.
     pub(super) damage: DamageMap,
     /// Counts bytes as they are read or written.
-    counter: Option<&'a Count>,
+    pub(super) counter: Option<&'a Count>,
     /// The length of the copy.
     pub(super) n_bytes: u64,
+    /// How many of its bytes an earlier run has copied.
+    pub(super) resumed_bytes: u64,
+    /// The log of a file that outlives the run.
+    pub(super) partial_log: Option<PartialLog>,
 }
 
 impl<'a> PendingCopy<'a> {
@@ -106,6 +111,8 @@ impl<'a> PendingCopy<'a> {
             damage: DamageMap::default(),
             counter,
             n_bytes: 0,
+            resumed_bytes: 0,
+            partial_log: None,
         })
     }
 
@@ -120,7 +127,7 @@ impl<'a> PendingCopy<'a> {
 }
 
 /// Creates an empty file for a copy.
-fn create_new_file(
+pub(super) fn create_new_file(
     entry: &Entry,
     stat: &Stat,
     permissions: Permissions,
@@ -177,7 +184,11 @@ impl<'a> Copier<'a> {
         let mut copy = PendingCopy::begin(entry, target, permissions, counter)?;
         copy.damage = original_damage;
         if !self.clone_file(entry, &mut copy)? {
-            let contents = self.write(entry, &mut copy)?;
+            let contents = if self.is_resumable(&copy) {
+                self.write_resumable(entry, &mut copy)?
+            } else {
+                self.write(entry, &mut copy)?
+            };
             return self
                 .publish_if_damaged(entry, copy, contents)
                 .map(Started::Read);
@@ -274,7 +285,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Writes the copy. Returns its contents if the settings want digests.
-    fn write(
+    pub(super) fn write(
         &mut self,
         entry: &Entry,
         copy: &mut PendingCopy<'_>,
@@ -352,10 +363,15 @@ impl<'a> Copier<'a> {
 
 /// The error of a transfer from a file to its copy.
 fn transfer_error(error: &zcopy::Error) -> anyhow::Error {
+    transfer_error_from(error, 0)
+}
+
+/// The same for a transfer from this offset on.
+pub(super) fn transfer_error_from(error: &zcopy::Error, start: u64) -> anyhow::Error {
     let failed = match error.side() {
         Side::Source => "cannot read",
         Side::Sink => "cannot write its copy",
         _ => "cannot copy",
     };
-    anyhow!(read_error(error)).context(failed)
+    anyhow!(read_error_from(error, start)).context(failed)
 }

@@ -257,6 +257,7 @@ impl<'a> Copier<'a> {
                 kind: entry.kind().into(),
                 action: result.action,
                 is_replacement: result.is_replacement,
+                resumed_bytes: result.resumed_bytes,
                 bytes: if entry.kind() == FileType::RegularFile {
                     size(entry.stat())
                 } else {
@@ -282,6 +283,7 @@ impl<'a> Copier<'a> {
             Ok(copy) => Some(copy),
             Err(error) if is_interrupted(&error) => None,
             Err(error) => {
+                entry.directory().keep_partial(entry.name());
                 if let Some(DiffersFromRecord { found }) = error.downcast_ref() {
                     kept = Line::Differs(*found);
                 }

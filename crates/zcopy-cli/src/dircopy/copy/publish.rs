@@ -79,6 +79,7 @@ impl Copier<'_> {
                 },
             method,
             n_bytes,
+            resumed_bytes,
             ..
         } = copy;
         self.journal.allow_name(replace, announced)?;
@@ -129,6 +130,10 @@ impl Copier<'_> {
             self.remove_map(entry);
         }
         self.count_copy(method, n_bytes);
+        if resumed_bytes > 0 {
+            self.counts.resumed.add(1);
+            self.counts.resumed_bytes.add(resumed_bytes);
+        }
         if replace == Replace::Yes {
             self.counts.replaced.add(1);
         }
@@ -148,6 +153,7 @@ impl Copier<'_> {
             is_damaged: false,
             action: method.into(),
             is_replacement: replace == Replace::Yes,
+            resumed_bytes,
         })
     }
 
@@ -171,7 +177,8 @@ impl Copier<'_> {
         self.read_back(copy, digest)?;
         let preserve = self.settings.preserve;
         let replaces = self.replaces(entry, copy.target.replace)?;
-        let applied = if entry.directory().hands_down() {
+        // A file that an earlier run has made may have got other attributes since.
+        let applied = if entry.directory().hands_down() || copy.resumed_bytes > 0 {
             metadata::apply(source, new_file, stat, preserve, replaces)
         } else {
             metadata::apply_to_new(source, new_file, stat, preserve, replaces)

@@ -10,6 +10,7 @@
 //! file if every hashing thread has one: handing over costs a copy, and only pays while a core is
 //! idle.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, Scope};
@@ -94,6 +95,7 @@ struct Worker {
 enum Message {
     Open(usize, Sender<Reply>),
     Bytes(usize, Vec<u8>),
+    DigestSoFar(usize),
     End(usize),
     Abandon(usize),
 }
@@ -103,6 +105,7 @@ enum Message {
 enum Reply {
     /// A buffer that can be filled again.
     Buffer(Vec<u8>),
+    DigestSoFar(Digest),
     Digest(Digest),
 }
 
@@ -169,6 +172,7 @@ impl HashPool {
             replies: channel().1,
             spare: Vec::new(),
             n_buffers: 0,
+            so_far: VecDeque::new(),
         }
     }
 }
@@ -183,6 +187,8 @@ pub(crate) struct Client<'h> {
     spare: Vec<Vec<u8>>,
     /// The number of buffers: the spare ones, and those of the open stream.
     n_buffers: usize,
+    /// Digests of the first bytes of the open stream, in the order of their requests.
+    so_far: VecDeque<Digest>,
 }
 
 impl<'h> Client<'h> {
@@ -208,12 +214,7 @@ impl<'h> Client<'h> {
         let route = match pool.choose(n_streams) {
             Some(worker) if size > SHORT && (has_lanes || !keeps_cores_busy) => {
                 worker.n_open.fetch_add(1, Ordering::Relaxed);
-                // A hashing thread never waits for its client: the buffers bound this channel.
-                let (reply, replies) = channel();
-                self.replies = replies;
-                // A stream that was abandoned has dropped its buffers.
-                self.n_buffers = self.spare.len();
-                let opened = Message::Open(self.id, reply);
+                let opened = self.open();
                 // If the thread has exited, `finish` returns None.
                 let _ = worker.inbox.send(opened);
                 Route::Remote(Remote {
@@ -222,12 +223,23 @@ impl<'h> Client<'h> {
                     has_ended: false,
                 })
             }
-            _ => Route::Local(Stream::new(pool.algorithm)),
+            _ => Route::Local(Stream::new(pool.algorithm), VecDeque::new()),
         };
         StreamHasher {
             route,
             counted: Counted(pool),
         }
+    }
+
+    /// The message that opens a stream.
+    fn open(&mut self) -> Message {
+        // A hashing thread never waits for its client: the buffers bound this channel.
+        let (reply, replies) = channel();
+        self.replies = replies;
+        // A stream that was abandoned has dropped its buffers.
+        self.n_buffers = self.spare.len();
+        self.so_far.clear();
+        Message::Open(self.id, reply)
     }
 
     /// A free buffer for `len` bytes. None, if the hashing thread has exited.
@@ -245,11 +257,8 @@ impl<'h> Client<'h> {
                 });
                 return Some(buffer);
             }
-            match self.replies.recv().ok()? {
-                Reply::Buffer(buffer) => self.spare.push(buffer),
-                // The digest comes after `End`, which has not been sent.
-                Reply::Digest(_) => return None,
-            }
+            let reply = self.replies.recv().ok()?;
+            self.take(reply)?;
         }
     }
 
@@ -278,11 +287,22 @@ impl<'h> Client<'h> {
         digests
     }
 
+    /// Takes a reply for an open stream. None if it is the digest, which comes after `End`.
+    fn take(&mut self, reply: Reply) -> Option<()> {
+        match reply {
+            Reply::Buffer(buffer) => self.spare.push(buffer),
+            Reply::DigestSoFar(digest) => self.so_far.push_back(digest),
+            Reply::Digest(_) => return None,
+        }
+        Some(())
+    }
+
     /// Waits for the digest of the stream that has ended.
     fn digest(&mut self) -> Option<Digest> {
         loop {
             match self.replies.recv().ok()? {
                 Reply::Buffer(buffer) => self.spare.push(buffer),
+                Reply::DigestSoFar(digest) => self.so_far.push_back(digest),
                 Reply::Digest(digest) => return Some(digest),
             }
         }
@@ -320,8 +340,8 @@ impl Drop for Counted<'_> {
 enum Route<'t, 'h> {
     /// Later, together with others.
     Buffered(Vec<u8>),
-    /// By this thread, at once.
-    Local(Stream),
+    /// By this thread, at once. The digests so far are those that were asked for.
+    Local(Stream, VecDeque<Digest>),
     /// By a hashing thread.
     Remote(Remote<'t, 'h>),
 }
@@ -345,10 +365,54 @@ impl StreamHasher<'_, '_> {
                 let mut stream = Stream::new(self.counted.0.algorithm);
                 stream.update(buffered);
                 stream.update(bytes);
-                self.route = Route::Local(stream);
+                self.route = Route::Local(stream, VecDeque::new());
             }
-            Route::Local(stream) => stream.update(bytes),
+            Route::Local(stream, _) => stream.update(bytes),
             Route::Remote(remote) => remote.push(bytes),
+        }
+    }
+
+    /// Forgets the bytes so far, and the digests that were asked for.
+    pub(crate) fn restart(&mut self) {
+        match &mut self.route {
+            Route::Buffered(buffered) => buffered.clear(),
+            Route::Local(stream, so_far) => {
+                *stream = Stream::new(self.counted.0.algorithm);
+                so_far.clear();
+            }
+            Route::Remote(remote) => remote.restart(),
+        }
+    }
+
+    /// Asks for the digest of the bytes so far. A stream that [began alone](Client::begin_alone)
+    /// answers, in the order of the requests.
+    pub(crate) fn request_digest(&mut self) {
+        match &mut self.route {
+            Route::Buffered(_) => {}
+            Route::Local(stream, so_far) => so_far.push_back(stream.clone().finish()),
+            Route::Remote(remote) => {
+                let message = Message::DigestSoFar(remote.client.id);
+                // If the thread has exited, `wait_for_digest` returns None.
+                let _ = remote.worker.inbox.send(message);
+            }
+        }
+    }
+
+    /// The next digest that was asked for, if it is there.
+    pub(crate) fn requested_digest(&mut self) -> Option<Digest> {
+        match &mut self.route {
+            Route::Buffered(_) => None,
+            Route::Local(_, so_far) => so_far.pop_front(),
+            Route::Remote(remote) => remote.requested_digest(),
+        }
+    }
+
+    /// Waits for the next digest that was asked for. None, if the hashing thread has exited.
+    pub(crate) fn wait_for_digest(&mut self) -> Option<Digest> {
+        match &mut self.route {
+            Route::Buffered(_) => None,
+            Route::Local(_, so_far) => so_far.pop_front(),
+            Route::Remote(remote) => remote.wait_for_digest(),
         }
     }
 
@@ -356,7 +420,7 @@ impl StreamHasher<'_, '_> {
     pub(crate) fn finish(self) -> Option<Contents> {
         match self.route {
             Route::Buffered(buffered) => Some(Contents::Buffered(buffered)),
-            Route::Local(stream) => Some(Contents::Digest(stream.finish())),
+            Route::Local(stream, _) => Some(Contents::Digest(stream.finish())),
             Route::Remote(remote) => remote.finish().map(Contents::Digest),
         }
     }
@@ -379,6 +443,29 @@ impl Remote<'_, '_> {
                     .send(Message::Bytes(self.client.id, buffer));
             }
         }
+    }
+
+    fn restart(&mut self) {
+        let id = self.client.id;
+        let _ = self.worker.inbox.send(Message::Abandon(id));
+        let opened = self.client.open();
+        let _ = self.worker.inbox.send(opened);
+    }
+
+    fn requested_digest(&mut self) -> Option<Digest> {
+        while self.client.so_far.is_empty() {
+            let reply = self.client.replies.try_recv().ok()?;
+            self.client.take(reply)?;
+        }
+        self.client.so_far.pop_front()
+    }
+
+    fn wait_for_digest(&mut self) -> Option<Digest> {
+        while self.client.so_far.is_empty() {
+            let reply = self.client.replies.recv().ok()?;
+            self.client.take(reply)?;
+        }
+        self.client.so_far.pop_front()
     }
 
     fn finish(mut self) -> Option<Digest> {

@@ -317,9 +317,15 @@ impl ReadFrom {
 }
 
 /// Lets reads pass by the page cache.
-fn set_direct(file: &File) -> io::Result<()> {
+pub(crate) fn set_direct(file: &File) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(file)?;
     Ok(rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT)?)
+}
+
+/// Lets reads and writes use the page cache again.
+pub(crate) fn clear_direct(file: &File) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    Ok(rustix::fs::fcntl_setfl(file, flags - OFlags::DIRECT)?)
 }
 
 /// Whether a byte can be read without the disk. Where the file system does not tell, it may be.
@@ -401,11 +407,16 @@ pub(crate) fn stop_if_interrupted(interrupt: &Interrupt) -> ControlFlow<()> {
 
 /// The kernel's error of a transfer that failed. The error of a read names the offset.
 pub(crate) fn read_error(error: &zcopy::Error) -> io::Error {
+    read_error_from(error, 0)
+}
+
+/// The same for a transfer from this offset on.
+pub(crate) fn read_error_from(error: &zcopy::Error, start: u64) -> io::Error {
     let cause = message::cause(error);
     if error.side() != Side::Source || error.call().is_none() {
         return cause;
     }
-    let offset = error.bytes();
+    let offset = start + error.bytes();
     let cause_words = message::worded(&cause);
     io::Error::new(cause.kind(), format!("{cause_words} at offset {offset}"))
 }

@@ -2,14 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::Mode;
 
-use crate::dircopy::walk::listing;
+use crate::dircopy::walk::listing::leftovers;
 use crate::dircopy::write::atomic_file::AtomicFile;
-use crate::dircopy::write::atomic_file::temp_name::Leftovers;
 
 /// How much is written at once, in bytes.
 pub(crate) const BLOCK: usize = 64 << 10;
@@ -28,12 +27,7 @@ pub(crate) struct BufferedFile {
 ///
 /// The directory cannot be listed.
 pub(crate) fn remove_leftovers(directory: BorrowedFd<'_>) -> io::Result<()> {
-    // The offset of the caller's descriptor does not matter.
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let listed = rustix::fs::openat(directory, c".", flags, Mode::empty())?;
-    let mut leftovers = Leftovers::default();
-    listing::each(listed.as_fd(), |name, kind| leftovers.add(name, kind))?;
-    leftovers.remove(directory, |_| false);
+    leftovers(directory)?.remove(directory, |_| false);
     Ok(())
 }
 

@@ -35,6 +35,8 @@ pub(crate) struct FileResult {
     pub(crate) is_replacement: bool,
     /// The size of a regular file.
     pub(crate) bytes: u64,
+    /// How many of them an earlier run has copied.
+    pub(crate) resumed_bytes: u64,
     /// The algorithm of the first digest.
     pub(crate) algorithm: Option<&'static str>,
     /// The first digest that the manifest has. `None` if this run has not read the file.

@@ -18,6 +18,8 @@ pub(crate) struct PlannedEntry<'a> {
     pub(crate) kind: Kind,
     /// The size of a regular file.
     pub(crate) bytes: u64,
+    /// How many of them an earlier run has copied, unless they have been changed since.
+    pub(crate) resumed_bytes: u64,
 }
 
 /// What a run would do with an entry, in a word.
@@ -73,7 +75,11 @@ impl PlannedEntry<'_> {
         if self.kind == Kind::Directory {
             path.push("/");
         }
-        format!("{} {}\n", self.action.text(), quoted(&path))
+        let resumed = match self.resumed_bytes {
+            0 => String::new(),
+            n => format!(" (resumed behind {} of {})", size(n), size(self.bytes)),
+        };
+        format!("{} {}{resumed}\n", self.action.text(), quoted(&path))
     }
 }
 
@@ -95,6 +101,8 @@ pub(crate) struct Plan {
     pub(crate) directories: u64,
     /// The bytes of the regular files to copy and of those to replace.
     pub(crate) bytes: u64,
+    /// How many of them earlier runs have copied.
+    pub(crate) resumed_bytes: u64,
     /// The bytes that the destination has free.
     pub(crate) free_bytes: Option<u64>,
     /// Errors.
@@ -113,6 +121,7 @@ impl Default for Plan {
             moves: 0,
             directories: 0,
             bytes: 0,
+            resumed_bytes: 0,
             free_bytes: None,
             failed: 0,
         }
@@ -134,6 +143,7 @@ impl Plan {
         *count += 1;
         if matches!(entry.action, Word::Copy | Word::Replace) {
             self.bytes += entry.bytes;
+            self.resumed_bytes += entry.resumed_bytes;
         }
     }
 
@@ -152,10 +162,14 @@ impl Plan {
         let free = self
             .free_bytes
             .map_or_else(String::new, |free| format!(", and {} are free", size(free)));
+        let resumed = match self.resumed_bytes {
+            0 => String::new(),
+            n => format!(", of which earlier runs have copied {}", size(n)),
+        };
         format!(
             "{copy} to copy, {replace} to replace, {compare} to compare, {link} to link, {skip} to skip, {}\
              {directories} directories to make, {failed} failed\n\
-             nothing was written; the files to copy and replace have {}{free}\n",
+             nothing was written; the files to copy and replace have {}{resumed}{free}\n",
             match self.moves {
                 0 => String::new(),
                 n => format!("{n} to move, "),

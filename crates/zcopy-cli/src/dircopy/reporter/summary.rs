@@ -57,6 +57,10 @@ pub(crate) struct Summary<'a> {
     replaced: u64,
     records_dropped: u64,
     moved: u64,
+    /// Files that an earlier run had begun.
+    resumed: u64,
+    /// The number of their bytes that were copied then.
+    resumed_bytes: u64,
     skipped: u64,
     others: u64,
     failed: u64,
@@ -104,6 +108,8 @@ impl<'a> Summary<'a> {
             replaced: counts.replaced.get(),
             records_dropped: counts.records_dropped.get(),
             moved: counts.moved.get(),
+            resumed: counts.resumed.get(),
+            resumed_bytes: counts.resumed_bytes.get(),
             skipped: counts.skipped.get(),
             others: counts.others.get(),
             failed: counts.failed.get(),
@@ -159,6 +165,14 @@ impl<'a> Summary<'a> {
             1 => "1 entry that the source lacks moved\n".to_owned(),
             n => format!("{n} entries that the source lacks moved\n"),
         };
+        let resumed = match self.resumed {
+            0 => String::new(),
+            n => {
+                let plural = if n == 1 { "" } else { "s" };
+                let taken_over = size(self.resumed_bytes);
+                format!("{n} file{plural} resumed, of which earlier runs had copied {taken_over}\n")
+            }
+        };
         let records_dropped = match self.records_dropped {
             0 => String::new(),
             1 => "1 record dropped, as --no-hash makes no digests\n".to_owned(),
@@ -193,7 +207,7 @@ impl<'a> Summary<'a> {
         format!(
             "{files} file{plural}, {} in {}, {}\n\
              {copied} copied, {cloned} cloned, {linked} linked, {skipped} skipped, {failed} failed{attributes}{damaged}{others}\n\
-             {links_copied}{replaced}{moved}{records_dropped}{read_back_lines}{sums}",
+             {links_copied}{replaced}{resumed}{moved}{records_dropped}{read_back_lines}{sums}",
             size(self.bytes),
             time(self.elapsed),
             rate(self.bytes_per_second),

@@ -47,7 +47,7 @@ use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
 use crate::dircopy::walk::Root;
 use crate::dircopy::walk::prescan::{Total, prescan};
 use crate::dircopy::walk::scan::ScanOptions;
-use crate::dircopy::walk::{self, DirectoryAttributes, GivenTo};
+use crate::dircopy::walk::{self, DirectoryAttributes, GivenTo, PartialFiles};
 use crate::dircopy::write::atomic_file::Durability;
 use crate::dircopy::write::unwritten_files::UnwrittenFiles;
 
@@ -381,5 +381,10 @@ fn walk_options(settings: &Settings, interrupt: &Interrupt) -> walk::Options {
         .follow_symlinks(settings.follows_symlinks)
         .one_file_system(settings.one_file_system)
         .exclude(settings.exclude.clone())
+        .partial_files(if settings.resumes {
+            PartialFiles::Offered
+        } else {
+            PartialFiles::Removed
+        })
         .stop(Arc::clone(interrupt.flag()))
 }

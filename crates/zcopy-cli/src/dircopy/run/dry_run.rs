@@ -33,6 +33,7 @@ struct Pending {
     action: Action,
     kind: FileType,
     bytes: u64,
+    resumed_bytes: u64,
 }
 
 /// Writes what the copy would do with each entry, directory by directory in the order of their
@@ -213,6 +214,10 @@ impl Planner<'_> {
                 action,
                 kind,
                 bytes,
+                resumed_bytes: match shown.begun {
+                    Some(begun) if settings.resumes => begun.bytes,
+                    _ => 0,
+                },
             });
         }
         Next::Enter
@@ -232,6 +237,7 @@ impl Planner<'_> {
                 action: pending.action.into(),
                 kind: pending.kind.into(),
                 bytes: pending.bytes,
+                resumed_bytes: pending.resumed_bytes,
             };
             self.plan.add(&entry);
             self.reporter.tell_plan(&entry);
@@ -244,6 +250,7 @@ impl Planner<'_> {
             action: Word::Move,
             kind: gone.kind.into(),
             bytes: 0,
+            resumed_bytes: 0,
         };
         self.plan.add(&entry);
         self.reporter.tell_plan(&entry);

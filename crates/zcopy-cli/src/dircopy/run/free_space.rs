@@ -172,7 +172,12 @@ impl Needed {
                 Action::Replace => {}
             }
             if is_regular(&shown.stat) && !clones.can_clone(&shown) {
-                taken = taken.saturating_add(free.accounting.bytes(&shown.stat, free.block));
+                // What an earlier run has written is there, or is removed before it is written anew.
+                let begun = shown
+                    .begun
+                    .map_or(0, |begun| file_system::allocated(&begun.stat));
+                let bytes = free.accounting.bytes(&shown.stat, free.block);
+                taken = taken.saturating_add(bytes.saturating_sub(begun));
                 needed.peak = needed.peak.max(taken.saturating_sub(given_back));
                 given_back += freed(shown.existing.as_ref());
             }

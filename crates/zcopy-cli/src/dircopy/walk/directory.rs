@@ -17,6 +17,7 @@ use super::follow_link::FollowLink;
 use super::map_names::MapNames;
 use super::name_set::NameSet;
 use super::options::{DirectoryAttributes, GivenTo};
+use super::partials::Partials;
 use super::path_node::PathNode;
 use super::reopening::{self, Birth, DirectoryId, Tree};
 use super::spelling::keeps_case;
@@ -24,6 +25,7 @@ use super::spelling::names::FoldableNames;
 use super::walk_error::{Cause, WalkError};
 use crate::dircopy::stat::{Identity, identity};
 use crate::dircopy::write::metadata::{self, Replaces};
+use crate::dircopy::write::partial_file::LeftPartial;
 
 /// The descriptors of a directory of the source and of its copy. They are closed with the last
 /// reference.
@@ -81,6 +83,8 @@ pub(crate) struct Directory {
     source_maps: OnceLock<MapNames>,
     /// The names in the copy that may be damage maps.
     maps: MapNames,
+    /// The partial files in the copy that earlier runs have left, once the walk has found them.
+    partials: OnceLock<Partials>,
     /// Reference count: pending entries, and the walk or [`Root`](super::Root).
     users: AtomicUsize,
 }
@@ -148,6 +152,7 @@ impl Directory {
             attributes,
             source_maps: OnceLock::new(),
             maps,
+            partials: OnceLock::new(),
             hands_down,
             users: AtomicUsize::new(1),
         };
@@ -256,6 +261,24 @@ impl Directory {
         *self.keeps_case.get_or_init(probe)
     }
 
+    /// Sets the partial files in the copy.
+    pub(super) fn set_partials(&self, partials: Partials) {
+        // The walk enters each directory once.
+        let _ = self.partials.set(partials);
+    }
+
+    /// Takes the partial file that an earlier run has left for the copy of this name.
+    pub(crate) fn take_partial(&self, name: &CStr) -> Option<LeftPartial> {
+        self.partials.get()?.take(name)
+    }
+
+    /// Leaves the partial file for the copy of this name to another run.
+    pub(crate) fn keep_partial(&self, name: &CStr) {
+        if let Some(partials) = self.partials.get() {
+            partials.keep(name);
+        }
+    }
+
     /// Sets the names in the source that may be damage maps.
     pub(super) fn set_source_maps(&self, names: MapNames) {
         // The walk reads each directory once.
@@ -320,6 +343,9 @@ impl Directory {
             return Ok(());
         }
         let directory = opened.destination.as_fd();
+        if let Some(partials) = self.partials.get() {
+            partials.end(opened.source(), directory);
+        }
         let DirectoryAttributes { preserve, given_to } = self.attributes;
         let replaces = match (self.former_mode, given_to) {
             (None, _) => Replaces::Nothing { directory },

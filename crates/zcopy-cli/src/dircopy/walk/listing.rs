@@ -1,10 +1,12 @@
 //! Lists the names in a directory in the order of the kernel.
 
 use std::ffi::CStr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd as _, BorrowedFd};
 
-use rustix::fs::{FileType, RawDir};
+use rustix::fs::{FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
+
+use crate::dircopy::write::atomic_file::temp_name::Leftovers;
 
 /// The size of the buffer for `getdents64(2)`, in bytes. It has room for more than a thousand short
 /// names.
@@ -42,10 +44,23 @@ pub(crate) fn each(
     Ok(())
 }
 
+/// The names in a directory that killed runs may have left.
+///
+/// # Errors
+///
+/// Those of `open(2)` and [`each`].
+pub(crate) fn leftovers(directory: BorrowedFd<'_>) -> Result<Leftovers, Errno> {
+    // The offset of the caller's descriptor does not matter.
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let listed = rustix::fs::openat(directory, c".", flags, Mode::empty())?;
+    let mut leftovers = Leftovers::default();
+    each(listed.as_fd(), |name, kind| leftovers.add(name, kind))?;
+    Ok(leftovers)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::os::fd::AsFd as _;
 
     use super::*;
     use crate::dircopy::test_support::{open, scratch};

@@ -35,6 +35,16 @@ impl Default for DirectoryAttributes {
     }
 }
 
+/// The treatment of partial files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum PartialFiles {
+    /// They are removed, as other files that killed runs have left.
+    #[default]
+    Removed,
+    /// They stay until it is certain that the run does not need them.
+    Offered,
+}
+
 /// Options of a [walk](super::Walk). By default all entries are copied as they are.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
@@ -42,6 +52,7 @@ pub(crate) struct Options {
     pub(super) follows_symlinks: bool,
     pub(super) one_file_system: bool,
     pub(super) exclude: Exclude,
+    pub(super) partial_files: PartialFiles,
     stop: Arc<AtomicBool>,
 }
 
@@ -81,12 +92,24 @@ impl Options {
         self
     }
 
+    /// Treats the partial files of earlier runs like this.
+    #[must_use]
+    pub(crate) fn partial_files(mut self, partial_files: PartialFiles) -> Self {
+        self.partial_files = partial_files;
+        self
+    }
+
     /// Ends the walk early when the flag is set. Directories that were entered still get their
     /// attributes.
     #[must_use]
     pub(crate) fn stop(mut self, flag: Arc<AtomicBool>) -> Self {
         self.stop = flag;
         self
+    }
+
+    /// The flag that ends the walk.
+    pub(super) fn stop_flag(&self) -> &Arc<AtomicBool> {
+        &self.stop
     }
 
     /// Whether the walk is to end.
@@ -102,6 +125,7 @@ impl Default for Options {
             follows_symlinks: false,
             one_file_system: false,
             exclude: Exclude::default(),
+            partial_files: PartialFiles::default(),
             stop: Arc::default(),
         }
     }

@@ -17,6 +17,7 @@ use super::follow_link::FollowLink;
 use super::map_names::MapNames;
 use super::names::{Names, Spill};
 use super::options::Options;
+use super::partials::Partials;
 use super::walk_error::{Cause, WalkError};
 use super::{DIRECTORY, destination};
 use crate::dircopy::stat::identity;
@@ -253,9 +254,17 @@ impl<'a, R: FnMut(WalkError)> Walk<'a, R> {
             let path = || PathBuf::from(OsString::from_vec(node.path_of(leftover.to_bytes())));
             self.names.is_some_and(|names| names.has_record(&path()))
         };
+        let trees = [directory.as_fd(), made.directory.as_fd()];
+        let partials = Partials::of(&self.options, trees, &made.leftovers, keeps);
+        let is_partial = |name: &CStr| partials.as_ref().is_some_and(|it| it.have_name(name));
+        let keeps = |name: &CStr| is_partial(name) || keeps(name);
         made.leftovers.remove(made.directory.as_fd(), keeps);
         let source = Source { directory, stat };
-        parent.child(opened, node, source, made).map_err(unusable)
+        let (child, opened) = parent.child(opened, node, source, made).map_err(unusable)?;
+        if let Some(partials) = partials {
+            child.set_partials(partials);
+        }
+        Ok((child, opened))
     }
 
     fn report_error(&mut self, directory: &Directory, name: &CStr, cause: Cause) {

@@ -9,13 +9,15 @@ use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::metadata::through_proc;
 use crate::common::sys;
+use crate::dircopy::stat::identity;
 
 pub(crate) use special::follows_links;
 pub(crate) use special::{
@@ -98,7 +100,8 @@ impl<D: AsFd> AtomicFile<D> {
                 file,
                 temp_name: TempName {
                     directory,
-                    temp_name: None,
+                    name: None,
+                    kept: None,
                 },
             }),
             None => Self::with_temp_name(directory),
@@ -106,7 +109,7 @@ impl<D: AsFd> AtomicFile<D> {
     }
 
     /// Creates the file on a file system without nameless files.
-    fn with_temp_name(directory: D) -> io::Result<Self> {
+    pub(super) fn with_temp_name(directory: D) -> io::Result<Self> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {
@@ -115,17 +118,30 @@ impl<D: AsFd> AtomicFile<D> {
             // Between the two calls another run may have taken it for the file of a killed run, and
             // removed it.
             if lock(&file) && rustix::fs::fstat(&file)?.st_nlink > 0 {
-                let temp_name = Some(name);
-                return Ok(Self {
-                    file: file.into(),
-                    temp_name: TempName {
-                        directory,
-                        temp_name,
-                    },
-                });
+                return Ok(Self::from_left(directory, name, file.into()));
             }
             temp_name::remove(directory.as_fd(), &name);
         }
+    }
+
+    /// A file under construction that has this temporary name already.
+    pub(super) fn from_left(directory: D, temp_name: CString, file: File) -> Self {
+        let temp_name = TempName {
+            directory,
+            name: Some(temp_name),
+            kept: None,
+        };
+        Self { temp_name, file }
+    }
+
+    /// Leaves the temporary name on drop, if `keep` says so then.
+    pub(super) fn keep_if(&mut self, keep: Arc<Keep>) {
+        self.temp_name.kept = Some(keep);
+    }
+
+    /// The temporary name, if there is one.
+    pub(super) fn temp_name(&self) -> Option<&CStr> {
+        self.temp_name.name.as_deref()
     }
 
     /// The open file.
@@ -135,7 +151,7 @@ impl<D: AsFd> AtomicFile<D> {
 
     /// Whether the file has no temporary name either.
     pub(crate) fn is_nameless(&self) -> bool {
-        self.temp_name.temp_name.is_none()
+        self.temp_name.name.is_none()
     }
 
     /// Reports errors of earlier writes that the kernel returns only from `close(2)`, as network
@@ -186,16 +202,34 @@ impl<D: AsFd> AtomicFile<D> {
             rustix::fs::fsync(&self.file)?;
         }
         let directory = self.temp_name.directory.as_fd();
-        let exclusivity = if let Some(temp_name) = &self.temp_name.temp_name {
+        let exclusivity = if let Some(temp_name) = &self.temp_name.name {
+            if self.temp_name.kept.is_some() {
+                self.check_temp_name(temp_name)?;
+            }
             let exclusivity = temp_name::rename(directory, temp_name, name, replace)?;
-            self.temp_name.temp_name = None;
+            self.temp_name.name = None;
             exclusivity
         } else {
             self.link(name, replace)?;
             Exclusivity::Atomic
         };
+        if let Some(keep) = &self.temp_name.kept {
+            keep.end();
+        }
         sync(self.temp_name.directory.as_fd(), durability)?;
         Ok(exclusivity)
+    }
+
+    /// Makes sure that the temporary name is that of this file: it may have had it for hours.
+    fn check_temp_name(&self, temp_name: &CStr) -> io::Result<()> {
+        let directory = self.temp_name.directory.as_fd();
+        let named = rustix::fs::statat(directory, temp_name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let open = rustix::fs::fstat(&self.file)?;
+        if identity(&named) != identity(&open) {
+            let text = "another file has got its temporary name";
+            return Err(io::Error::other(text));
+        }
+        Ok(())
     }
 
     /// Gives a name to a nameless file.
@@ -219,18 +253,61 @@ impl<D: AsFd> AsFd for AtomicFile<D> {
 }
 
 /// The mode of a file under construction.
-const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+pub(super) const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// The directory of a file under construction, and the file's temporary name, if it needs one.
 #[derive(Debug)]
 struct TempName<D: AsFd> {
     directory: D,
-    temp_name: Option<CString>,
+    name: Option<CString>,
+    kept: Option<Arc<Keep>>,
+}
+
+/// Whether a file under construction stays when it is dropped before it has its name, for a later
+/// run to go on with.
+#[derive(Debug)]
+pub(crate) struct Keep {
+    is_wanted: AtomicBool,
+    /// A signal asks the run to end.
+    is_interrupted: Arc<AtomicBool>,
+    /// The file has its name.
+    has_ended: AtomicBool,
+}
+
+impl Keep {
+    /// Keeps a file if the flag is set.
+    pub(crate) fn if_set(is_interrupted: &Arc<AtomicBool>) -> Arc<Self> {
+        Arc::new(Self {
+            is_wanted: AtomicBool::new(false),
+            is_interrupted: Arc::clone(is_interrupted),
+            has_ended: AtomicBool::new(false),
+        })
+    }
+
+    /// Keeps the file in any case.
+    pub(crate) fn set(&self) {
+        self.is_wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Keeps nothing any more: the file has its name.
+    fn end(&self) {
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the file stays.
+    pub(super) fn is_set(&self) -> bool {
+        let is_wanted = [&self.is_wanted, &*self.is_interrupted];
+        let is_wanted = is_wanted.iter().any(|flag| flag.load(Ordering::Relaxed));
+        is_wanted && !self.has_ended.load(Ordering::Relaxed)
+    }
 }
 
 impl<D: AsFd> Drop for TempName<D> {
     fn drop(&mut self) {
-        if let Some(temp_name) = &self.temp_name {
+        if self.kept.as_ref().is_some_and(|keep| keep.is_set()) {
+            return;
+        }
+        if let Some(temp_name) = &self.name {
             temp_name::remove(self.directory.as_fd(), temp_name);
         }
     }
@@ -248,7 +325,7 @@ fn sync(directory: BorrowedFd<'_>, durability: Durability) -> Result<(), Errno> 
 /// has locked it to remove it.
 ///
 /// Without locks the result is true: other runs cannot lock the file either, and do not remove it.
-fn lock(file: impl AsFd) -> bool {
+pub(super) fn lock(file: impl AsFd) -> bool {
     let locked = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
     locked != Err(Errno::WOULDBLOCK)
 }

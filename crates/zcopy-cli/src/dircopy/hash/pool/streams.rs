@@ -24,10 +24,18 @@ struct Open {
     id: usize,
     lane: StreamId,
     reply: Sender<Reply>,
-    /// Blocks that have not been hashed.
-    waiting: VecDeque<Vec<u8>>,
+    /// Blocks that have not been hashed, and requests between them.
+    waiting: VecDeque<Waiting>,
     /// Whether no more blocks come.
     has_ended: bool,
+}
+
+/// What waits for a hashing thread.
+#[derive(Debug)]
+enum Waiting {
+    Block(Vec<u8>),
+    /// The digest of all blocks before is wanted.
+    DigestSoFar,
 }
 
 impl Open {
@@ -79,7 +87,12 @@ impl Streams {
             }),
             Message::Bytes(id, bytes) => {
                 if let Some(at) = self.find(id) {
-                    self.open[at].waiting.push_back(bytes);
+                    self.open[at].waiting.push_back(Waiting::Block(bytes));
+                }
+            }
+            Message::DigestSoFar(id) => {
+                if let Some(at) = self.find(id) {
+                    self.open[at].waiting.push_back(Waiting::DigestSoFar);
                 }
             }
             Message::End(id) => {
@@ -103,6 +116,13 @@ impl Streams {
 
     /// Hashes a block of each stream, and sends the digests of streams that are complete.
     fn hash(&mut self) {
+        for open in &mut self.open {
+            while let Some(Waiting::DigestSoFar) = open.waiting.front() {
+                open.waiting.pop_front();
+                let digest = self.lanes.digest_so_far(&open.lane);
+                let _ = open.reply.send(Reply::DigestSoFar(digest));
+            }
+        }
         let is_over = |open: &mut Open| open.has_ended && open.waiting.is_empty();
         let over: Vec<_> = self.open.extract_if(.., is_over).collect();
         for open in &over {
@@ -110,13 +130,15 @@ impl Streams {
             self.lanes.end(&open.lane);
         }
         let next = self.open.iter().filter_map(|open| {
-            let block = open.waiting.front()?;
+            let Waiting::Block(block) = open.waiting.front()? else {
+                return None;
+            };
             Some((&open.lane, block.as_slice()))
         });
         self.lanes.push_together(&next.collect::<Vec<_>>());
         // A client that has abandoned its stream needs no replies.
         for open in &mut self.open {
-            if let Some(block) = open.waiting.pop_front() {
+            if let Some(Waiting::Block(block)) = open.waiting.pop_front() {
                 let _ = open.reply.send(Reply::Buffer(block));
             }
         }
@@ -166,6 +188,7 @@ mod tests {
                 match reply {
                     Reply::Buffer(buffer) => buffers.push(buffer),
                     Reply::Digest(digest) => found.push(digest),
+                    Reply::DigestSoFar(_) => panic!("none was asked for"),
                 }
             }
             buffers.sort();
@@ -194,7 +217,7 @@ mod tests {
             .map(|reply| match reply {
                 Reply::Buffer(buffer) => buffer[0],
                 Reply::Digest(found) if found == digest(&[20; 1000]) => 2,
-                Reply::Digest(_) => 1,
+                Reply::Digest(_) | Reply::DigestSoFar(_) => 1,
             });
         assert_eq!(order.collect::<Vec<_>>(), [10, 20, 11, 2, 12, 1]);
     }

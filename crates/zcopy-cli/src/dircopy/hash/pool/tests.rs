@@ -126,10 +126,10 @@ fn files_are_handed_over_while_a_core_would_be_idle() {
     thread::scope(|scope| {
         let pool = HashPool::start(scope, Algorithm::Blake3, Backend::best(), 1, queue(4));
         let (mut client, mut other) = (pool.client(), pool.client());
-        assert!(matches!(client.begin(SHORT).route, Route::Local(_)));
+        assert!(matches!(client.begin(SHORT).route, Route::Local(..)));
         let lone = client.begin(SHORT + 1);
         assert!(matches!(lone.route, Route::Remote(_)));
-        assert!(matches!(other.begin(SHORT + 1).route, Route::Local(_)));
+        assert!(matches!(other.begin(SHORT + 1).route, Route::Local(..)));
         drop(lone);
         assert!(matches!(other.begin(SHORT + 1).route, Route::Remote(_)));
     });
@@ -327,5 +327,59 @@ fn long_blocks_are_hashed_in_pieces_where_there_are_lanes() {
                 );
             }
         });
+    }
+}
+
+#[test]
+fn an_open_stream_tells_the_digests_of_its_first_bytes() {
+    let algorithms = [Algorithm::Sha256, Algorithm::Blake3];
+    for (backend, algorithm) in
+        Backend::all().flat_map(|backend| algorithms.map(|algorithm| (backend, algorithm)))
+    {
+        for n_threads in [0, 1, 2] {
+            thread::scope(|scope| {
+                let pool = HashPool::start(scope, algorithm, backend, n_threads, queue(3));
+                let (mut client, mut other) = (pool.client(), pool.client());
+                let all = bytes(5, 1_000_003);
+                let mut neighbour = other.begin_alone(u64::MAX);
+                let mut stream = client.begin_alone(u64::MAX);
+                let mut expected = Vec::new();
+                let mut pushed = 0;
+                for len in [0, 1, 63, 64, 65, 300_000, 0, 500_000] {
+                    stream.push(&all[pushed..pushed + len]);
+                    neighbour.push(&all[..len / 2]);
+                    pushed += len;
+                    stream.request_digest();
+                    expected.extend(digests(algorithm, &[&all[..pushed]]));
+                }
+                let mut found: Vec<_> = stream.requested_digest().into_iter().collect();
+                while found.len() < expected.len() {
+                    neighbour.push(&[1; 1000]);
+                    found.extend(stream.wait_for_digest());
+                }
+                assert_eq!(found, expected, "{backend} {algorithm:?} {n_threads}");
+                assert_eq!(stream.requested_digest(), None);
+                stream.push(&all[pushed..]);
+                let whole = digests(algorithm, &[&all])[0];
+                assert_eq!(stream.finish(), Some(Contents::Digest(whole)));
+                drop(neighbour);
+                // A request without an answer is forgotten with its stream.
+                let mut stream = client.begin_alone(u64::MAX);
+                stream.push(&all);
+                stream.request_digest();
+                stream.restart();
+                stream.push(b"abc");
+                stream.request_digest();
+                assert_eq!(
+                    stream.wait_for_digest(),
+                    digests(algorithm, &[b"abc"]).pop()
+                );
+                stream.request_digest();
+                drop(stream);
+                let mut stream = client.begin_alone(u64::MAX);
+                stream.request_digest();
+                assert_eq!(stream.wait_for_digest(), digests(algorithm, &[b""]).pop());
+            });
+        }
     }
 }

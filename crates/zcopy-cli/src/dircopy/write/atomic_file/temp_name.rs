@@ -180,6 +180,11 @@ impl Leftovers {
         }
     }
 
+    /// The names of files.
+    pub(crate) fn files(&self) -> &[CString] {
+        &self.files
+    }
+
     /// Removes the names, except files that a run has locked, and those that `keeps` keeps. A name
     /// that cannot be removed stays.
     pub(crate) fn remove(&self, directory: BorrowedFd<'_>, mut keeps: impl FnMut(&CStr) -> bool) {
@@ -193,7 +198,7 @@ impl Leftovers {
 }
 
 /// Removes a temporary name, unless a run has locked the file.
-fn sweep_name(directory: BorrowedFd<'_>, name: &CStr) {
+pub(crate) fn sweep_name(directory: BorrowedFd<'_>, name: &CStr) {
     let Ok(stat) = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
         return;
     };

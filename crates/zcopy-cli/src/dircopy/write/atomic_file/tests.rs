@@ -28,10 +28,7 @@ impl Waits {
             Self::Nameless => AtomicFile::new(directory).unwrap(),
             Self::Temporary => AtomicFile::with_temp_name(directory).unwrap(),
         };
-        assert_eq!(
-            new_file.temp_name.temp_name.is_some(),
-            self == Self::Temporary
-        );
+        assert_eq!(new_file.temp_name.name.is_some(), self == Self::Temporary);
         new_file
     }
 }

@@ -1,0 +1,149 @@
+//! Copies long files so that a later run can go on inside them (`--resume`).
+//!
+//! Such a file is written under a temporary name, and a log beside it notes the digest of the bytes
+//! so far, now and then (`checkpoints`). A later run reads these bytes back, compares their digest
+//! with the log (`prefix`), and goes on behind them (`writing`) with the hasher that has read them. So each
+//! byte of a digest has been read in this run, or has been proven by a digest of an earlier one.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use super::Copier;
+use super::file::{Method, PendingCopy, create_new_file};
+use crate::dircopy::hash::pool::Contents;
+use crate::dircopy::stat::size;
+use crate::dircopy::walk::Entry;
+use crate::dircopy::write::atomic_file::Keep;
+use crate::dircopy::write::partial_file::{LeftPartial, MIN_SIZE, OpenPartial};
+use checkpoints::Checkpoints;
+use prefix::Prefix;
+use writing::{OnBadBlocks, Progress, WriteOptions, Writing};
+
+mod checkpoints;
+mod prefix;
+mod writing;
+
+impl<'a> Copier<'a> {
+    /// Whether a copy that this run does not complete is left to a later run. Of a damaged original
+    /// it is not: the bytes that are missing would have no digest.
+    pub(super) fn is_resumable(&self, copy: &PendingCopy<'_>) -> bool {
+        self.settings.resumes
+            && self.settings.wants_digests()
+            && size(&copy.stat) >= MIN_SIZE
+            && copy.damage.is_empty()
+    }
+
+    /// Writes the copy, behind what an earlier run has written of it, if this is proven. Returns
+    /// its contents.
+    ///
+    /// If this fails, what has been written stays for a later run, unless the disk is full or the
+    /// original has changed.
+    pub(super) fn write_resumable(
+        &mut self,
+        entry: &Entry,
+        copy: &mut PendingCopy<'a>,
+    ) -> anyhow::Result<Option<Contents>> {
+        let keep = Keep::if_set(self.interrupt.flag());
+        let left = entry.directory().take_partial(entry.name());
+        let left = left.and_then(|left| self.open_left(entry, copy, &left, &keep));
+        let (settings, reporter, size) = (self.settings, self.reporter, size(&copy.stat));
+        let explain = |text: &str| {
+            if settings.explains {
+                reporter.note(&entry.path(), text);
+            }
+        };
+        let reader = &mut self.reader;
+        let (null, algorithm) = (reader.null, reader.algorithm);
+        let options = WriteOptions {
+            block_size: reader.block_size,
+            interrupt: reader.interrupt,
+            rate_limiter: reader.rate_limiter,
+            on_bad_blocks: if settings.skips_errors {
+                OnBadBlocks::Skip
+            } else {
+                OnBadBlocks::Fail
+            },
+        };
+        let mut progress = Progress::new(copy.counter);
+        let mut stream = reader.client.begin_alone(size);
+        let mut start = 0;
+        if let Some(left) = &left {
+            let partial = left.file.file();
+            let mut prefix = Prefix::of(left, size, null, algorithm, options);
+            start = prefix.prove(&mut stream, partial, &copy.source, &mut progress, explain)?;
+        }
+        let partial = if let Some(left) = left.filter(|_| start > 0) {
+            explain(&format!(
+                "goes on behind {start} bytes that an earlier run has copied"
+            ));
+            let behind = rustix::fs::ftruncate(left.file.file(), start);
+            behind
+                .map_err(io::Error::from)
+                .context("cannot write its copy")?;
+            left
+        } else {
+            let directory = entry.destination_directory();
+            let (name, durability) = (entry.name(), settings.durability);
+            OpenPartial::create(directory, name, &copy.stat, &keep, durability)
+                .context("cannot create its copy")?
+        };
+        copy.new_file = partial.file;
+        let mut writing = Writing {
+            stream,
+            checkpoints: Checkpoints::new(partial.log, &copy.new_file, algorithm, start),
+            write_back: self.write_back.follow(&copy.new_file),
+            progress,
+            position: start,
+        };
+        let written = writing.write(&copy.source, &copy.new_file, size, options)?;
+        let Some((report, skipped)) = written else {
+            drop(writing);
+            let permissions = settings.preserve.permissions;
+            copy.new_file = create_new_file(entry, &copy.stat, permissions)?;
+            copy.counter = None;
+            return self.write(entry, copy);
+        };
+        explain(&format!("{report:#}"));
+        let (contents, log) = writing.finish()?;
+        copy.partial_log = Some(log);
+        copy.method = Method::Written;
+        copy.damage = copy.damage.union(&skipped);
+        copy.n_bytes = size;
+        copy.resumed_bytes = start;
+        Ok(Some(contents))
+    }
+
+    /// Opens the partial file that an earlier run has left. One that cannot be used is removed.
+    fn open_left(
+        &self,
+        entry: &Entry,
+        copy: &PendingCopy<'_>,
+        left: &LeftPartial,
+        keep: &Arc<Keep>,
+    ) -> Option<OpenPartial> {
+        let directory = entry.destination_directory();
+        let open = || -> anyhow::Result<Option<OpenPartial>> {
+            if !left.has_version(&copy.stat) {
+                return Ok(None);
+            }
+            let new = rustix::fs::fstat(&copy.new_file).map_err(io::Error::from)?;
+            Ok(left.open(directory, &new, keep, self.settings.durability)?)
+        };
+        let opened = open();
+        let unusable = match opened {
+            Ok(Some(opened)) => return Some(opened),
+            Ok(None) => {
+                "its partial copy is of another version, or not as a run leaves it".to_owned()
+            }
+            Err(error) => format!("its partial copy cannot be opened: {error:#}"),
+        };
+        if self.settings.explains {
+            self.reporter.note(&entry.path(), &unusable);
+        }
+        left.remove(directory.as_fd());
+        None
+    }
+}
