@@ -42,6 +42,7 @@ mod nobody;
 mod policy;
 mod preserve;
 mod progress;
+mod resume;
 mod several_runs;
 mod sharing;
 mod space;
