@@ -76,8 +76,8 @@ pub(crate) struct Begun {
 /// Calls `show` with the forecast for every entry that a run would not leave out. Without a
 /// destination, none is taken to exist. Entries that cannot be examined are shown as errors.
 ///
-/// The entries of a directory come before those of the directories in it. Nothing but directories
-/// is opened.
+/// The entries of a directory come before those of the directories in it. Nothing is opened but
+/// directories, and files that earlier runs have begun.
 pub(crate) fn forecast(
     source: BorrowedFd<'_>,
     destination: Option<BorrowedFd<'_>>,
@@ -148,7 +148,12 @@ pub(crate) fn forecast(
         }
         let is_written = matches!(action, Action::Copy | Action::Replace);
         let begun = match &mut copies {
-            Some(copies) if is_written && is_regular(&stat) && size(&stat) >= MIN_SIZE => {
+            Some(copies)
+                if (settings.resumes || !settings.is_dry_run)
+                    && is_written
+                    && is_regular(&stat)
+                    && size(&stat) >= MIN_SIZE =>
+            {
                 copies.begun(found.name, &stat)
             }
             _ => None,

@@ -121,7 +121,12 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// A run that ends by a signal once its partial copies have so many checkpoints in all.
 #[track_caller]
-fn ended_after(trees: &Trees, options: &[&str], n_checkpoints: usize, signal: Signal) {
+fn ended_after(
+    trees: &Trees,
+    options: &[&str],
+    n_checkpoints: usize,
+    signal: Signal,
+) -> Vec<Partial> {
     let options = [&[SLOW], options].concat();
     let run = begin(trees, &options);
     wait_until("no checkpoint", || {
@@ -131,6 +136,7 @@ fn ended_after(trees: &Trees, options: &[&str], n_checkpoints: usize, signal: Si
     kill_process(Pid::from_child(&run), signal).unwrap();
     let status = end_of(run);
     assert_eq!(status.signal(), Some(signal.as_raw()));
+    Partial::all_in(&trees.copy())
 }
 
 /// A run that is killed behind a checkpoint, and what it leaves.
@@ -549,22 +555,40 @@ fn holes_stay_holes() {
     file.write_all_at(&data[120 * MIB..], 300 * MIB as u64)
         .unwrap();
     file.set_len(end).unwrap();
-    for n_checkpoints in [1, 2, 3] {
-        for signal in [Signal::KILL, Signal::TERM] {
-            ended_after(&trees, &[], n_checkpoints, signal);
-            let left = Partial::only_in(&trees.copy());
-            let len = left.len();
-            let usable = left.offsets.iter().filter(|offset| **offset <= len);
-            let usable = usable.max().copied().unwrap_or(0);
-            assert_eq!(resumed(&trees, &[]), usable);
-            is_complete(&trees);
-            let [original, copy] = [trees.original("sparse"), trees.copied("sparse")];
-            let blocks = |path: &Path| fs::metadata(path).unwrap().blocks();
-            // A run that ends within a hole writes its last byte.
-            assert!(blocks(&copy) <= blocks(&original) + 8);
-            fs::remove_dir_all(trees.copy()).unwrap();
-        }
+    for signal in [Signal::KILL, Signal::TERM] {
+        let left = ended_after(&trees, &[], 1, signal);
+        goes_on_with_holes(&trees, &left[0]);
+        fs::remove_dir_all(trees.copy()).unwrap();
     }
+    // A signal that comes within a hole.
+    let file = fs::File::create(trees.original("sparse")).unwrap();
+    file.write_all_at(&data[..70 * MIB], 3 << 30).unwrap();
+    file.set_len((4 << 30) + 5).unwrap();
+    let run = begin(&trees, &[]);
+    wait_until("nothing begins", || {
+        !Partial::all_in(&trees.copy()).is_empty()
+    });
+    std::thread::sleep(Duration::from_millis(100));
+    kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+    end_of(run);
+    let left = Partial::only_in(&trees.copy());
+    assert!((1..3 << 30).contains(&left.last()), "{left:?}");
+    goes_on_with_holes(&trees, &left);
+}
+
+#[track_caller]
+fn goes_on_with_holes(trees: &Trees, left: &Partial) {
+    let len = left.len();
+    let usable = left.offsets.iter().filter(|offset| **offset <= len);
+    let usable = usable.max().copied().unwrap_or(0);
+    assert_eq!(resumed(trees, &[]), usable);
+    hides_nothing(&trees.copy());
+    let [original, copy] = [trees.original("sparse"), trees.copied("sparse")];
+    let blocks = |path: &Path| fs::metadata(path).unwrap().blocks();
+    // A run that ends within a hole writes its last byte.
+    assert!(blocks(&copy) <= blocks(&original) + 8);
+    let compared = Command::new("cmp").arg(&original).arg(&copy).status();
+    assert!(compared.unwrap().success());
 }
 
 #[test]

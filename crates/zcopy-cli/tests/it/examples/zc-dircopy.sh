@@ -67,6 +67,11 @@ $ zc-dircopy --check --hash-file downloads/SHA256SUMS downloads
 test $status = 0
 grep -qx 'file: OK' "$out"
 
+truncate -s 80M project/disk.img
+$ zc-dircopy --resume project backup
+test $status = 0
+cmp project/disk.img backup/disk.img
+
 $ zc-dircopy --skip-errors card rescued
 test $status = 0
 cmp card/a/1.mov rescued/a/1.mov
