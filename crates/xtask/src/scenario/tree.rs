@@ -15,6 +15,7 @@ use crate::scenarios::{pattern, sha256, text};
 pub(crate) use check::{check_damaged, check_whole, damaged_lines};
 pub(crate) use copy::{check_copy, check_copy_and_sums, check_replaced_copy_and_sums};
 pub(crate) use formats::{check_bag, check_history};
+pub(crate) use resume::{check_resumed, make_begun_copy};
 
 pub(crate) mod archive;
 mod check;
@@ -23,6 +24,7 @@ mod formats;
 mod manifest;
 mod node;
 mod reports;
+mod resume;
 mod summary;
 
 /// The tree that is copied, and its copy, in the program's directory.

@@ -8,8 +8,8 @@ use crate::scenario::tree::archive::{
 };
 use crate::scenario::tree::{
     check_bag, check_copy, check_copy_and_sums, check_damaged, check_history,
-    check_replaced_copy_and_sums, check_whole, damaged_lines, make_damaged_copy, make_source,
-    make_source_and_old_copy, make_summed_copy,
+    check_replaced_copy_and_sums, check_resumed, check_whole, damaged_lines, make_begun_copy,
+    make_damaged_copy, make_source, make_source_and_old_copy, make_summed_copy,
 };
 use crate::scenario::{Check, Scenario, Stdout};
 
@@ -62,6 +62,26 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ] {
         let copy = dircopy(&["-q", "-L", format, "source", "copy"]).collects(Stdout::Pipe);
         scenarios.push(copy.prepare(make_source).check_even_killed(check));
+    }
+    // Runs that go on inside a file that a killed run has begun.
+    for options in [
+        &["-q", "--resume", "source", "copy"][..],
+        &["-q", "--resume", "--durable", "-j1", "source", "copy"],
+        &[
+            "-q",
+            "--resume",
+            "--verify",
+            "--skip-errors",
+            "source",
+            "copy",
+        ],
+    ] {
+        let resumed = dircopy(options).collects(Stdout::Pipe);
+        scenarios.push(
+            resumed
+                .prepare(make_begun_copy)
+                .check_even_killed(check_resumed),
+        );
     }
     scenarios.extend(archives());
     scenarios

@@ -12,6 +12,7 @@ use crate::bad_disk::{BLOCK, BadDisk, words, zeroed};
 use crate::child::end_of;
 use crate::mounts::mount_tmpfs;
 use crate::skip::has_program;
+use file_systems::FileSystem;
 use traced::traced;
 
 const MIB: usize = 1 << 20;
@@ -729,6 +730,39 @@ fn a_damaged_original_is_gone_on_with_up_to_its_damage() {
     assert!(fs::read(trees.copied("clip")).unwrap() == bytes);
     assert!(!trees.copied("clip.damaged").exists());
     hides_nothing(&trees.copy());
+}
+
+/// Drivers without `O_TMPFILE`, `RENAME_NOREPLACE` or inode numbers that stay, and a file system
+/// that folds names.
+#[test]
+fn file_systems_that_can_do_less_are_gone_on_with_too() {
+    for file_system in [
+        FileSystem::bindfs,
+        FileSystem::sshfs,
+        FileSystem::tmpfs_casefold,
+    ] {
+        let Some(file_system) = file_system() else {
+            continue;
+        };
+        let trees = Trees::within(Path::new("/dev/shm"));
+        let bytes = &contents(0)[..80 * MIB + 5];
+        trees.put("long", bytes);
+        let copy = file_system.path().join("copy");
+        fs::create_dir(&copy).unwrap();
+        std::os::unix::fs::symlink(&copy, trees.copy()).unwrap();
+        let run = begin(&trees, &["--bwlimit=20MiB"]);
+        wait_until("nothing is written", || {
+            let all = Partial::all_in(&copy);
+            all.first().is_some_and(|it| it.len() > 5 << 20)
+        });
+        kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+        end_of(run);
+        let left = Partial::only_in(&copy);
+        assert!(left.last() > 0, "{left:?}");
+        assert_eq!(resumed(&trees, &[]), left.last());
+        assert!(fs::read(copy.join("long")).unwrap() == bytes);
+        assert!(Partial::all_in(&copy).is_empty());
+    }
 }
 
 #[test]
