@@ -80,9 +80,16 @@ impl Copier<'_> {
             method,
             n_bytes,
             resumed_bytes,
+            partial_log,
             ..
         } = copy;
-        self.journal.allow_name(replace, announced)?;
+        self.journal
+            .allow_name(replace, announced)
+            .inspect_err(|_| {
+                if let Some(log) = &partial_log {
+                    log.keep();
+                }
+            })?;
         let pending = identity_of(&new_file)?;
         // Without its map, a damaged copy that comes back after a crash would pass for a whole one.
         let durability = match map {

@@ -80,8 +80,9 @@ impl<'a> Copier<'a> {
                 "goes on behind {start} bytes that an earlier run has copied"
             ));
             let behind = rustix::fs::ftruncate(left.file.file(), start);
+            let behind = behind.map_err(io::Error::from);
             behind
-                .map_err(io::Error::from)
+                .inspect_err(|_| left.log.keep())
                 .context("cannot write its copy")?;
             left
         } else {

@@ -682,6 +682,34 @@ fn a_read_error_keeps_what_was_copied() {
     is_complete(&trees);
 }
 
+/// The kernel reports an error of a write-back once. If a checkpoint gets it, the copy fails all the
+/// same.
+#[test]
+fn a_durable_copy_whose_bytes_do_not_reach_the_disk_gets_no_name() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    // The first call is for the log, and the second for the copy at its first checkpoint.
+    let inject = "inject=fdatasync:error=EIO:when=2".to_owned();
+    let trace = "trace=fdatasync".to_owned();
+    let options = ["--resume", "--lanes=never", "--durable", "--jobs=1", SLOW];
+    let run = traced(
+        &trees.command(&options),
+        &["-e".into(), trace, "-e".into(), inject],
+    );
+    let [injected] = run.injected()[..] else {
+        panic!("{run:?}");
+    };
+    assert!(injected.contains("/d/.zc-dircopy-"), "{injected}");
+    run.run
+        .failed_naming(&[&["d/long: cannot write its copy: Input/output error"]]);
+    assert!(!trees.copied("d/long").exists());
+    assert_eq!(trees.check(&["--silent"]).status, 0);
+    assert_eq!(resumed(&trees, &["--durable"]), 0);
+    is_complete(&trees);
+}
+
 /// What cannot be read is skipped behind the bytes of the former run, and no digest covers it.
 #[test]
 fn a_damaged_original_is_gone_on_with_up_to_its_damage() {

@@ -1,6 +1,7 @@
 //! Notes the digests of the first bytes of a copy in its log.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,8 @@ pub(super) struct Checkpoints<'f> {
     /// The offsets whose digests were asked for.
     requested: VecDeque<u64>,
     has_stopped: bool,
+    /// The error of a sync of the copy. The kernel does not report it again.
+    sync_error: Option<io::Error>,
 }
 
 impl<'f> Checkpoints<'f> {
@@ -42,6 +45,7 @@ impl<'f> Checkpoints<'f> {
             last: (start, Instant::now()),
             requested: VecDeque::new(),
             has_stopped: false,
+            sync_error: None,
         }
     }
 
@@ -91,9 +95,10 @@ impl<'f> Checkpoints<'f> {
             algorithm: self.algorithm,
             digest,
         };
-        // Without it a later run copies more bytes again. An error of the disk comes back when the
-        // copy is written.
-        let _ = self.log.add(self.file, checkpoint);
+        if let Err(error) = self.log.add(self.file, checkpoint) {
+            self.has_stopped = true;
+            self.sync_error = Some(error);
+        }
     }
 
     /// Notes nothing more.
@@ -107,7 +112,14 @@ impl<'f> Checkpoints<'f> {
     }
 
     /// The log, which lives as long as the copy has no name.
-    pub(super) fn into_log(self) -> PartialLog {
-        self.log
+    ///
+    /// # Errors
+    ///
+    /// The copy could not be brought to the disk.
+    pub(super) fn into_log(self) -> io::Result<PartialLog> {
+        match self.sync_error {
+            Some(error) => Err(error),
+            None => Ok(self.log),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use zcopy::{Ended, RateLimiter, Report, Side, SkipErrors, Sparse, Transfer};
 
 use super::checkpoints::Checkpoints;
@@ -165,7 +165,7 @@ impl Writing<'_, '_, '_, '_> {
     ///
     /// # Errors
     ///
-    /// The hashing thread has exited.
+    /// The hashing thread has exited, or the copy could not be brought to the disk.
     pub(super) fn finish(self) -> anyhow::Result<(Contents, PartialLog)> {
         let Self {
             stream,
@@ -179,7 +179,8 @@ impl Writing<'_, '_, '_, '_> {
         if let Contents::Digest(digest) = &contents {
             checkpoints.note_digest(position, *digest);
         }
-        Ok((contents, checkpoints.into_log()))
+        let log = checkpoints.into_log().context("cannot write its copy")?;
+        Ok((contents, log))
     }
 }
 

@@ -131,11 +131,13 @@ impl PartialLog {
     }
 
     /// Adds a checkpoint of `partial`. With [`Durability::Synced`] its bytes are on the disk before
-    /// it is. After an error nothing more is added.
+    /// it is. If the log cannot be written, nothing more is added, and a later run copies more bytes
+    /// again.
     ///
     /// # Errors
     ///
-    /// Those of `write(2)` and `fdatasync(2)`.
+    /// Those of `fdatasync(2)` of the partial file. The kernel reports them once: the file must not
+    /// get its name.
     pub(crate) fn add(
         &mut self,
         partial: BorrowedFd<'_>,
@@ -144,22 +146,21 @@ impl PartialLog {
         if self.is_broken {
             return Ok(());
         }
-        let added = self.try_add(partial, checkpoint);
-        self.is_broken = added.is_err();
-        added
+        if self.durability == Durability::Synced {
+            let synced = rustix::fs::fdatasync(partial);
+            self.is_broken = synced.is_err();
+            synced?;
+        }
+        self.is_broken = self.write(checkpoint).is_err();
+        Ok(())
     }
 
-    fn try_add(&mut self, partial: BorrowedFd<'_>, checkpoint: Checkpoint) -> io::Result<()> {
-        let is_durable = self.durability == Durability::Synced;
-        if is_durable {
-            rustix::fs::fdatasync(partial)?;
-        }
+    fn write(&mut self, checkpoint: Checkpoint) -> io::Result<()> {
         let line = self.next_line(&checkpoint.line());
         self.file.write_all(&line)?;
-        if is_durable {
-            rustix::fs::fdatasync(&self.file)?;
-        } else {
-            begin_write_back(self.file.as_fd());
+        match self.durability {
+            Durability::Synced => rustix::fs::fdatasync(&self.file)?,
+            Durability::Cached => begin_write_back(self.file.as_fd()),
         }
         Ok(())
     }
