@@ -18,7 +18,7 @@
 //! - `folded_names`: names that the destination does not tell apart.
 //! - `manifest`: reads, writes and verifies lists of digests.
 //! - `walk`: walks the source and mirrors its directories.
-//! - `hash`: reads and hashes files.
+//! - `hash`: reads and hashes files; `shared_reads`: files that several destinations read together.
 //! - `write`: creates files, and sets their metadata.
 //! - `damage_map`: which bytes of a damaged file are missing.
 //! - `interrupt`: signals that end a run early; `stop_flag`: stops the threads beside the copy.
@@ -48,6 +48,7 @@ mod reporter;
 mod run;
 mod schedule;
 mod settings;
+mod shared_reads;
 mod stat;
 mod stop_flag;
 mod walk;

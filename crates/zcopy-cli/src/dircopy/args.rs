@@ -14,7 +14,7 @@ use crate::dircopy::manifest::checksum::ChecksumAlgorithm;
 use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::policy::Verify;
 
-pub(crate) use accepted::accepted;
+pub(crate) use accepted::{accepted, accepted_in_each};
 pub(crate) use filters::filters;
 use values::{Lanes, Rate, block_size, number, path, rate};
 
@@ -29,7 +29,7 @@ mod values;
     name = "zc-dircopy",
     version,
     override_usage = "zc-dircopy [OPTION]... SRC DST\n       \
-                      zc-dircopy [OPTION]... -i SRC -o DST\n       \
+                      zc-dircopy [OPTION]... -i SRC -o DST [-o DST]...\n       \
                       zc-dircopy --check [OPTION]... [DIR]...",
     about = "Copy the tree SRC to DST, and record the digests of all its files in DST.",
     after_help = "POLICY is one of:\n  \
@@ -68,16 +68,18 @@ pub struct Args {
     )]
     pub(crate) input: Option<PathBuf>,
 
-    /// The directory to copy to; it is created if it does not exist
+    /// The directory to copy to; it is created if it does not exist; may be repeated, to copy to
+    /// several directories at once and read SRC once
     #[arg(
         short,
         long,
         value_name = "DST",
         value_parser = path(),
         value_hint = ValueHint::DirPath,
+        action = ArgAction::Append,
         allow_hyphen_values = true
     )]
-    pub(crate) output: Option<PathBuf>,
+    pub(crate) output: Vec<PathBuf>,
 
     /// Replace existing files by POLICY; see below
     #[arg(

@@ -18,6 +18,7 @@ use super::schedule::lookup::PriorRecord;
 use super::schedule::semaphore::Semaphore;
 use super::schedule::threads::Syncs;
 use super::settings::Settings;
+use super::shared_reads::Member;
 use super::stat::Identity;
 use super::walk::{DeferredDirs, DeferredEntry, Entry};
 use super::write::unwritten_files::UnwrittenFiles;
@@ -44,6 +45,7 @@ mod group;
 mod other;
 mod publish;
 mod read_back;
+mod read_together;
 mod resume;
 mod sync_together;
 pub(crate) mod write_back;
@@ -175,6 +177,8 @@ pub(crate) struct Copier<'a> {
     pub(crate) unwritten: &'a UnwrittenFiles,
     /// Begins to write long copies to the disk.
     pub(crate) write_back: &'a WriteBackThread,
+    /// Shares the reads of long files with the runs of other destinations.
+    pub(crate) shared_reads: Option<&'a Member<'a>>,
     /// Entries that [`flush_journal_queue`](Self::flush_journal_queue) adds to the journal.
     pub(crate) journal_queue: Vec<(Vec<u8>, JournalEntry)>,
 }

@@ -1,7 +1,7 @@
 //! The signals that end a run early.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -15,11 +15,12 @@ const SIGNALS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 ///
 /// The first signal sets a flag, and the run then starts nothing new. A second one ends the process
 /// at once, and the journal keeps the digests.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Interrupt {
     is_requested: Arc<AtomicBool>,
     /// 0, or the first signal.
     signal: Arc<AtomicUsize>,
+    catching: Arc<Once>,
 }
 
 /// The error of an entry that was not copied because of a signal.
@@ -27,15 +28,28 @@ pub(crate) struct Interrupt {
 #[error("interrupted")]
 pub(crate) struct Interrupted;
 
+impl Default for Interrupt {
+    fn default() -> Self {
+        Self {
+            is_requested: Arc::default(),
+            signal: Arc::default(),
+            catching: Arc::new(Once::new()),
+        }
+    }
+}
+
 impl Interrupt {
     /// Catches the signals from now on, except for those that this process was started to ignore.
+    /// A further call does nothing: caught twice, the first signal would kill.
     pub(crate) fn catch_signals(&self) {
-        for signal in SIGNALS {
-            if !sys::is_ignored(signal) {
-                // A signal that cannot be caught kills, as it does without this.
-                let _ = self.register(signal);
+        self.catching.call_once(|| {
+            for signal in SIGNALS {
+                if !sys::is_ignored(signal) {
+                    // A signal that cannot be caught kills, as it does without this.
+                    let _ = self.register(signal);
+                }
             }
-        }
+        });
     }
 
     fn register(&self, signal: i32) -> std::io::Result<()> {

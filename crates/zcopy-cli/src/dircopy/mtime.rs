@@ -73,7 +73,7 @@ impl Time {
         }
     }
 
-    /// The time of the last change of a file or its attributes.
+    /// The time of the last change of a file's contents or attributes.
     #[allow(clippy::unnecessary_cast, reason = "not on every processor")]
     pub(crate) fn changed(stat: &Stat) -> Self {
         Self {

@@ -6,6 +6,7 @@
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::counts::Counts;
@@ -35,6 +36,7 @@ pub(crate) mod file_result;
 pub(crate) mod plan;
 pub(crate) mod progress;
 pub(crate) mod progress_line;
+pub(crate) mod several;
 pub(crate) mod summary;
 
 mod event;
@@ -56,8 +58,10 @@ pub(crate) enum Verbosity {
 /// Writes the messages of all threads.
 #[derive(Debug)]
 pub(crate) struct Reporter<'a> {
-    console: Console,
+    console: Arc<Console>,
     counts: &'a Counts,
+    /// The destination of the run, if there are several.
+    destination: Option<PathBuf>,
     limitations: Limitations,
     files: FilesUnderWay,
     lost_attributes: LostAttributes,
@@ -74,10 +78,24 @@ impl<'a> Reporter<'a> {
         Ok(Self::on(Console::new(verbosity)?, counts))
     }
 
+    /// Writes the messages of the run to one of several destinations.
+    pub(crate) fn to(console: &Arc<Console>, counts: &'a Counts, destination: &Path) -> Self {
+        Self::with_destination(Arc::clone(console), counts, Some(destination.to_owned()))
+    }
+
     fn on(console: Console, counts: &'a Counts) -> Self {
+        Self::with_destination(Arc::new(console), counts, None)
+    }
+
+    fn with_destination(
+        console: Arc<Console>,
+        counts: &'a Counts,
+        destination: Option<PathBuf>,
+    ) -> Self {
         Self {
             console,
             counts,
+            destination,
             limitations: Limitations::default(),
             files: FilesUnderWay::default(),
             lost_attributes: LostAttributes::default(),
@@ -175,10 +193,7 @@ impl<'a> Reporter<'a> {
 
     /// Reports that a signal ended the run early.
     pub(crate) fn report_interrupt(&self, signal: &str) {
-        let mut line = message::program().into_vec();
-        let text = format!(": interrupted by {signal}; the next run copies the rest\n");
-        line.extend_from_slice(text.as_bytes());
-        self.console.screen().write_message(&line);
+        self.console.report_interrupt(signal);
     }
 
     /// Writes a message about a file that is no error.
@@ -274,15 +289,14 @@ impl<'a> Reporter<'a> {
         &self,
         elapsed: Duration,
         manifests: &[PathBuf],
-        interrupt: &Interrupt,
+        state: State,
     ) -> io::Result<()> {
         self.console.screen().finish();
-        let state = State::new(self.counts, interrupt);
         let summary = Summary::of(self.counts, state, elapsed, manifests);
         let text = match self.console.verbosity() {
             Verbosity::Quiet => return Ok(()),
-            Verbosity::Normal => summary.words(),
-            Verbosity::Json => Event::Summary(&summary).line(),
+            Verbosity::Normal => self.heading() + &summary.words(),
+            Verbosity::Json => self.line_of(&Event::Summary(&summary)),
         };
         self.console.stdout().put(text.as_bytes())
     }
@@ -292,14 +306,36 @@ impl<'a> Reporter<'a> {
     /// # Errors
     ///
     /// Those of [`summarize`](Self::summarize).
-    pub(crate) fn summarize_failure(
-        &self,
-        elapsed: Duration,
-        interrupt: &Interrupt,
-    ) -> io::Result<()> {
+    pub(crate) fn summarize_failure(&self, elapsed: Duration, state: State) -> io::Result<()> {
         match self.console.verbosity() {
+            Verbosity::Normal if self.destination.is_some() => {
+                self.console.screen().finish();
+                let text = self.heading() + "nothing was copied\n";
+                self.console.stdout().put(text.as_bytes())
+            }
             Verbosity::Quiet | Verbosity::Normal => Ok(()),
-            Verbosity::Json => self.summarize(elapsed, &[], interrupt),
+            Verbosity::Json => self.summarize(elapsed, &[], state),
+        }
+    }
+
+    /// How the run has ended, or would end now.
+    pub(crate) fn state(&self, interrupt: &Interrupt) -> State {
+        State::new(self.counts, interrupt)
+    }
+
+    /// What stands above the summary and the plan of one of several destinations.
+    fn heading(&self) -> String {
+        let destination = self.destination.as_ref();
+        destination.map_or_else(String::new, |path| {
+            format!("{}:\n", quoted(path.as_os_str()))
+        })
+    }
+
+    /// Writes which destination the plan that follows is for, if there are several.
+    pub(crate) fn begin_plan(&self) {
+        if self.console.verbosity() == Verbosity::Normal {
+            // A writer that has failed fails again for the totals, which report the error.
+            let _ = self.console.stdout().put(self.heading().as_bytes());
         }
     }
 
@@ -308,7 +344,7 @@ impl<'a> Reporter<'a> {
         let line = match self.console.verbosity() {
             Verbosity::Quiet => return,
             Verbosity::Normal => entry.line(),
-            Verbosity::Json => Event::Planned(entry).line(),
+            Verbosity::Json => self.line_of(&Event::Planned(entry)),
         };
         // A writer that has failed fails again for the totals, which report the error.
         let _ = self.console.stdout().put(line.as_bytes());
@@ -324,7 +360,7 @@ impl<'a> Reporter<'a> {
         let text = match self.console.verbosity() {
             Verbosity::Quiet => return Ok(()),
             Verbosity::Normal => plan.words(),
-            Verbosity::Json => Event::Plan(&plan).line(),
+            Verbosity::Json => self.line_of(&Event::Plan(&plan)),
         };
         self.console.stdout().put(text.as_bytes())
     }
@@ -346,17 +382,26 @@ impl<'a> Reporter<'a> {
         self.write_event(&Event::Error { path, message });
     }
 
-    /// Writes a message after its path.
+    /// Writes a message after its path, and after the destination if there are several.
     fn write_message(&self, path: &Path, message: &str) {
+        let destination = self.destination.as_deref();
+        let destination = destination.filter(|destination| !path.starts_with(destination));
+        let destination = destination.map_or_else(String::new, |destination| {
+            format!("{}: ", quoted(destination.as_os_str()))
+        });
         let path = quoted(or_dot(path).as_os_str());
         let mut line = message::program().into_vec();
-        line.extend_from_slice(format!(": {path}: {message}\n").as_bytes());
+        line.extend_from_slice(format!(": {destination}{path}: {message}\n").as_bytes());
         self.console.screen().write_message(&line);
     }
 
     /// Writes an event with `--json`.
     fn write_event(&self, event: &Event<'_>) {
-        self.console.write_event(|| event.line());
+        self.console.write_event(|| self.line_of(event));
+    }
+
+    fn line_of(&self, event: &Event<'_>) -> String {
+        event.line(self.destination.as_deref())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Runs `zc-dircopy`: copies a tree, or verifies trees.
 //!
 //! - `copy_tree`: copies a tree with several threads; `lock`: one run at a time.
+//! - `several`: copies a tree to several destinations; `distinct`: compares these.
 //! - `delete`: `--delete`.
 //! - `dry_run`: `--dry-run`.
 //! - `free_space`: finds out whether a copy has room.
@@ -22,17 +23,19 @@ use super::schedule::fd_budget::{Descriptors, FdBudget};
 use super::settings::Settings;
 use crate::common::cli::message;
 use crate::common::sys;
-use copy_tree::{Context, copy_tree};
+use copy_tree::{Context, Opened, copy_tree};
 
 mod accepted_maps;
 mod amend;
 mod check;
 mod copy_tree;
 mod delete;
+mod distinct;
 mod dry_run;
 mod free_space;
 mod lock;
 mod manifest;
+mod several;
 mod write_back;
 
 /// The status after a usage error.
@@ -55,18 +58,31 @@ pub fn run(args: &Args, matches: &ArgMatches) -> Outcome {
     if args.check {
         return check::verify(args);
     }
-    let settings = match Settings::of(args, matches, current_umask()) {
-        Ok(settings) => settings,
-        Err(message) => {
-            message::warn(&message);
-            message::refer_to_help();
-            return Outcome::Misused;
+    let settings = Settings::of(args, matches, current_umask());
+    let settings = settings.and_then(|settings| {
+        if settings.len() > 1 {
+            distinct::check_paths(&settings)?;
         }
+        Ok(settings)
+    });
+    let copied = match settings {
+        Err(message) => return misused(&message),
+        Ok(settings) => match <[Settings; 1]>::try_from(settings) {
+            Ok([settings]) => copy(settings, args.verbosity()),
+            Err(several) => several::copy(several, args.verbosity()),
+        },
     };
-    copy(settings, args.verbosity()).unwrap_or_else(|error| {
+    copied.unwrap_or_else(|error| {
         message::error(&error);
         Outcome::Incomplete
     })
+}
+
+/// Reports a wrong command line.
+fn misused(message: &str) -> Outcome {
+    message::warn(message);
+    message::refer_to_help();
+    Outcome::Misused
 }
 
 /// Copies a tree, and writes the summary.
@@ -107,6 +123,7 @@ fn copy(settings: Settings, verbosity: Verbosity) -> anyhow::Result<Outcome> {
         interrupt: &interrupt,
         budget,
         null: &null,
+        part: None,
     };
     if settings.is_dry_run {
         let Ok(plan) = dry_run::plan(settings, context) else {
@@ -118,14 +135,15 @@ fn copy(settings: Settings, verbosity: Verbosity) -> anyhow::Result<Outcome> {
             .context("write error")?;
         return Ok(outcome(&counts));
     }
-    let Ok(manifests) = copy_tree(settings, context) else {
+    let opened = Opened::new(settings, &reporter);
+    let Ok(manifests) = opened.and_then(|opened| copy_tree(opened, context)) else {
         return end_early(&reporter, started, &interrupt);
     };
     if let Some(signal) = interrupt.signal() {
         reporter.report_interrupt(interrupt::name(signal));
     }
     reporter
-        .summarize(started.elapsed(), &manifests, &interrupt)
+        .summarize(started.elapsed(), &manifests, reporter.state(&interrupt))
         .and_then(|()| sys::close_stdout())
         .context("write error")?;
     if let Some(signal) = interrupt.signal() {
@@ -151,7 +169,7 @@ fn end_early(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Outcome> {
     reporter
-        .summarize_failure(started.elapsed(), interrupt)
+        .summarize_failure(started.elapsed(), reporter.state(interrupt))
         .and_then(|()| sys::close_stdout())
         .context("write error")?;
     if let Some(signal) = interrupt.signal() {

@@ -1,6 +1,7 @@
 //! Divides a tree into jobs, and the descriptors of the process among the threads.
 //!
 //! - `batches`: groups entries into batches; `hardlinks`: finds the names of a file.
+//! - `lead`: keeps the runs of several destinations close together.
 //! - `lookup`: finds what earlier runs recorded of an entry.
 //! - `threads`: the number of threads and the sizes of batches.
 //! - `fd_budget`: the descriptors that each part may open; `semaphore`: limits the threads that
@@ -15,6 +16,7 @@ use lookup::PriorRecord;
 pub(super) mod batches;
 pub(super) mod fd_budget;
 pub(super) mod hardlinks;
+pub(super) mod lead;
 pub(super) mod lookup;
 pub(super) mod semaphore;
 pub(super) mod threads;

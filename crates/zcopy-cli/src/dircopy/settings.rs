@@ -32,8 +32,8 @@ pub(crate) const FIRST_DIGESTS: &str = "--accept and --forget-missing change rec
 /// The error of `--delete` with a history.
 const MOVES_IN_HISTORIES: &str = "--delete does not go with --manifest=ascmhl: a history keeps the paths of files, and would report those that are moved as missing";
 
-/// The settings of a copy.
-#[derive(Debug)]
+/// The settings of a copy to one destination.
+#[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "one for each switch")]
 pub(crate) struct Settings {
     pub(crate) source: PathBuf,
@@ -86,12 +86,13 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The settings of a command line without `--check`. `matches` hold the order of the options.
+    /// The settings of a command line without `--check`, for each destination. `matches` hold the
+    /// order of the options.
     ///
     /// # Errors
     ///
     /// Returns the message about a wrong command line.
-    pub(crate) fn of(args: &Args, matches: &ArgMatches, umask: Mode) -> Result<Self, String> {
+    pub(crate) fn of(args: &Args, matches: &ArgMatches, umask: Mode) -> Result<Vec<Self>, String> {
         if args.has_check_option() {
             return Err(
                 "--hash-file, --no-convert-paths, --silent, --no-summary, --strict and --verbose go with --check"
@@ -107,9 +108,9 @@ impl Settings {
                     .to_owned(),
             );
         }
-        let (source, destination) = source_and_destination(args)?;
+        let (source, destinations) = source_and_destinations(args)?;
         let manifest = args.manifest.unwrap_or_default();
-        let accepted = manifest.payload_paths(super::args::accepted(args, &destination)?)?;
+        let accepted = super::args::accepted_in_each(args, &destinations)?;
         let mut filters = super::args::filters(args, matches)?;
         if manifest == ManifestKind::Mhl {
             // The history of the source is no part of its files: the run continues it.
@@ -136,9 +137,9 @@ impl Settings {
             );
         }
         let algorithm = manifest.algorithm(&args.hash)?;
-        Ok(Self {
+        let settings = Self {
             source,
-            destination,
+            destination: PathBuf::new(),
             policy: args.overwrite_policy,
             algorithm,
             has_chosen_algorithm: !args.hash.is_empty(),
@@ -178,10 +179,19 @@ impl Settings {
                 block_size: args.block_size.map_or(BLOCK_SIZE, NonZeroUsize::get),
             },
             explains: args.explain,
-            accepted,
+            accepted: BTreeSet::new(),
             forgets_missing: args.forget_missing,
             manifest_mode: super::manifest::write::manifest_mode(umask),
-        })
+        };
+        let each = destinations.into_iter().zip(accepted);
+        let each = each.map(|(destination, accepted)| {
+            Ok(Self {
+                destination,
+                accepted: manifest.payload_paths(accepted)?,
+                ..settings.clone()
+            })
+        });
+        each.collect()
     }
 
     /// Whether files that are copied are hashed.
@@ -190,23 +200,28 @@ impl Settings {
     }
 }
 
-/// The source and the destination: the values of `-i` and `-o`, or else the operands.
-fn source_and_destination(args: &Args) -> Result<(PathBuf, PathBuf), String> {
+/// The source and the destinations: the values of `-i` and `-o`, or else the operands.
+fn source_and_destinations(args: &Args) -> Result<(PathBuf, Vec<PathBuf>), String> {
     let mut operands = args.paths.iter();
     let source = args.input.as_ref().or_else(|| operands.next());
     let source = source.ok_or("missing source operand")?;
-    let destination = args.output.as_ref().or_else(|| operands.next());
-    let destination = destination.ok_or_else(|| {
-        let source = argument(source.as_os_str());
-        format!("missing destination operand after {source}")
-    })?;
+    let destinations = if args.output.is_empty() {
+        let destination = operands.next().ok_or_else(|| {
+            let source = argument(source.as_os_str());
+            format!("missing destination operand after {source}")
+        })?;
+        vec![destination.clone()]
+    } else {
+        args.output.clone()
+    };
     if let Some(extra) = operands.next() {
         return Err(format!("extra operand {}", argument(extra.as_os_str())));
     }
-    for (role, operand) in [("source", source), ("destination", destination)] {
+    let roles = destinations.iter().map(|path| ("destination", path));
+    for (role, operand) in [("source", source)].into_iter().chain(roles) {
         if operand.as_os_str().is_empty() {
             return Err(format!("the {role} has no name"));
         }
     }
-    Ok((source.clone(), destination.clone()))
+    Ok((source.clone(), destinations))
 }

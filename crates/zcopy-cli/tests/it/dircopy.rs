@@ -15,6 +15,7 @@ mod damage_maps;
 mod damaged;
 mod delete;
 mod descriptors;
+mod destinations;
 mod disk;
 mod dry_run;
 mod fails;

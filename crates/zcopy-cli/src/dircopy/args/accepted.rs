@@ -15,17 +15,37 @@ use crate::common::cli::quote::argument;
 ///
 /// A message, if a path leads out of the destination.
 pub(crate) fn accepted(args: &Args, destination: &Path) -> Result<BTreeSet<Vec<u8>>, String> {
-    let mut accepted = BTreeSet::new();
+    let of_each = accepted_in_each(args, &[destination])?;
+    Ok(of_each.into_iter().next().unwrap_or_default())
+}
+
+/// The paths of `--accept`, relative to each destination. A relative path is one of each
+/// destination. An absolute path is one of the destination whose path it begins with.
+///
+/// # Errors
+///
+/// A message, if a path leads out of all destinations.
+pub(crate) fn accepted_in_each(
+    args: &Args,
+    destinations: &[impl AsRef<Path>],
+) -> Result<Vec<BTreeSet<Vec<u8>>>, String> {
+    let mut accepted = vec![BTreeSet::new(); destinations.len()];
     for path in &args.accept {
-        let relative = below(path, destination);
-        let is_name = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-        if !relative.components().all(is_name) || normalized(&relative).is_empty() {
+        let mut is_below_one = false;
+        for (destination, accepted) in destinations.iter().zip(&mut accepted) {
+            let relative = below(path, destination.as_ref());
+            let is_name = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+            if relative.components().all(is_name) && !normalized(&relative).is_empty() {
+                is_below_one = true;
+                accepted.insert(normalized(&relative));
+            }
+        }
+        if !is_below_one {
             let path = argument(path.as_os_str());
             return Err(format!(
                 "{path} is not a path below the destination; give it relative to that"
             ));
         }
-        accepted.insert(normalized(&relative));
     }
     Ok(accepted)
 }

@@ -8,6 +8,7 @@ use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{Advice, Mode, Stat};
 use zcopy::{Ended, Reflink, Report, Side, SkipErrors, Sparse, Transfer};
 
+use super::read_together::Together;
 use super::{Copier, CopyResult};
 use crate::common::digest::Digest;
 use crate::dircopy::counts::Count;
@@ -193,6 +194,7 @@ impl<'a> Copier<'a> {
                 .publish_if_damaged(entry, copy, contents)
                 .map(Started::Read);
         }
+        self.pass_by(entry);
         if self.settings.wants_digests() {
             return Ok(Started::Cloned(Box::new(copy)));
         }
@@ -290,6 +292,9 @@ impl<'a> Copier<'a> {
         entry: &Entry,
         copy: &mut PendingCopy<'_>,
     ) -> anyhow::Result<Option<Contents>> {
+        if let Together::Written(contents) = self.write_together(entry, copy)? {
+            return Ok(contents);
+        }
         let mut skipped = DamageMap::default();
         let mut write_back = self.write_back.follow(&copy.new_file);
         let size = size(&copy.stat);
@@ -342,16 +347,28 @@ impl<'a> Copier<'a> {
             }
             (report, None)
         };
+        write_back.finish(size);
+        self.end_write(entry, copy, &report)?;
+        copy.damage = copy.damage.union(&skipped);
+        Ok(contents)
+    }
+
+    /// Ends a transfer to the copy, which has not failed.
+    pub(super) fn end_write(
+        &self,
+        entry: &Entry,
+        copy: &mut PendingCopy<'_>,
+        report: &Report,
+    ) -> anyhow::Result<()> {
+        let size = size(&copy.stat);
         // Files in /proc have the size 0 and any length.
         if report.bytes() != size && size > 0 {
             bail!("it changed while it was copied");
         }
-        self.explain(entry, &report);
-        write_back.finish(size);
+        self.explain(entry, report);
         copy.method = Method::Written;
-        copy.damage = copy.damage.union(&skipped);
         copy.n_bytes = report.bytes();
-        Ok(contents)
+        Ok(())
     }
 
     fn explain(&self, entry: &Entry, report: &Report) {
@@ -362,7 +379,7 @@ impl<'a> Copier<'a> {
 }
 
 /// The error of a transfer from a file to its copy.
-fn transfer_error(error: &zcopy::Error) -> anyhow::Error {
+pub(super) fn transfer_error(error: &zcopy::Error) -> anyhow::Error {
     transfer_error_from(error, 0)
 }
 

@@ -276,6 +276,7 @@ impl<'a> Copier<'a> {
             Task::Handed(result) => return result,
             Task::Copy { entry, role, step } => (entry, role, step),
         };
+        self.pass_by(&entry);
         let path = entry.path();
         self.reporter.end_file(&path);
         let mut kept = Line::Keep;

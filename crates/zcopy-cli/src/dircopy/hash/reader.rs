@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::{OFlags, Stat};
 use rustix::io::{Errno, ReadWriteFlags};
-use zcopy::{Ended, RateLimiter, Report, Side, Sparse, Transfer};
+use zcopy::{Ended, FanOut, RateLimiter, Report, Side, Sparse, Transfer};
 
 use super::FileDigest;
 use super::pool::{Client, Contents, StreamHasher};
@@ -75,6 +75,42 @@ impl Reader<'_> {
         run_and_inspect(transfer, stream_hasher, self.interrupt, |bytes| {
             pass(bytes.len() as u64);
         })
+    }
+
+    /// Runs a fan-out of about `size` bytes to the copies of several destinations, and hashes the
+    /// bytes if a digest is wanted. `pass` gets the number of bytes so far after each piece.
+    /// Without a digest although one is wanted, the fan-out was interrupted, or the hashing thread
+    /// has exited.
+    pub(crate) fn run_for_all(
+        &mut self,
+        fan_out: FanOut<'_, impl AsFd>,
+        size: u64,
+        wants_digest: bool,
+        mut pass: impl FnMut(u64) + Send,
+    ) -> (Result<Report, zcopy::Error>, Option<Digest>) {
+        let fan_out = match self.rate_limiter {
+            Some(rate_limiter) => fan_out.rate_limit(rate_limiter),
+            None => fan_out,
+        };
+        let interrupt = self.interrupt;
+        let fan_out = fan_out.observe(|progress| {
+            pass(progress.bytes());
+            stop_if_interrupted(interrupt)
+        });
+        if !wants_digest {
+            return (fan_out.run(), None);
+        }
+        let mut stream_hasher = self.client.begin_alone(size);
+        let read = fan_out.inspect(|bytes| stream_hasher.push(bytes)).run();
+        let is_whole = |report: &Report| report.ended() != Ended::Stopped;
+        let contents = if read.as_ref().is_ok_and(is_whole) {
+            stream_hasher.finish()
+        } else {
+            drop(stream_hasher);
+            None
+        };
+        let digest = contents.map(|contents| self.client.digest_of(&contents));
+        (read, digest)
     }
 
     /// The digest of a whole file. The file's cursor does not matter.

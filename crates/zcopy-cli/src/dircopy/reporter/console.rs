@@ -2,11 +2,13 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStringExt as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Verbosity;
 use super::screen::Screen;
+use crate::common::cli::message;
 use crate::common::io::fd_writer::FdWriter;
 use crate::common::sys;
 use crate::common::terminal::capabilities::Capabilities;
@@ -111,6 +113,14 @@ impl Console {
             // A writer that has failed fails again for the summary, which reports the error.
             let _ = self.stdout().put(line().as_bytes());
         }
+    }
+
+    /// Reports that a signal ended the run early.
+    pub(crate) fn report_interrupt(&self, signal: &str) {
+        let mut line = message::program().into_vec();
+        let text = format!(": interrupted by {signal}; the next run copies the rest\n");
+        line.extend_from_slice(text.as_bytes());
+        self.screen().write_message(&line);
     }
 
     pub(crate) fn screen(&self) -> MutexGuard<'_, Screen> {

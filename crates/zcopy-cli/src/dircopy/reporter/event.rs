@@ -1,6 +1,7 @@
 //! The events of `--json`: one JSON object on each line.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -60,10 +61,24 @@ pub(super) enum Event<'a> {
     Summary(&'a Summary<'a>),
 }
 
+/// An event of the run to one of several destinations.
+#[derive(Serialize)]
+struct Addressed<'a> {
+    #[serde(flatten)]
+    event: &'a Event<'a>,
+    destination: Cow<'a, str>,
+}
+
 impl Event<'_> {
-    /// The object and a newline.
-    pub(super) fn line(&self) -> String {
-        let mut line = json::line(self);
+    /// The object and a newline. It names the `destination`, if there are several.
+    pub(super) fn line(&self, destination: Option<&Path>) -> String {
+        let mut line = match destination {
+            None => json::line(self),
+            Some(destination) => json::line(&Addressed {
+                event: self,
+                destination: destination.to_string_lossy(),
+            }),
+        };
         line.push('\n');
         line
     }

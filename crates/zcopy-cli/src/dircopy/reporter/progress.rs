@@ -56,7 +56,7 @@ impl<'a> Gauge<'a> {
 /// The progress of a copy at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Progress {
-    bytes: u64,
+    pub(super) bytes: u64,
     files: u64,
     /// The average over the last seconds.
     bytes_per_second: f64,
@@ -70,7 +70,7 @@ pub(crate) struct Progress {
     #[serde(skip)]
     remaining: Option<Duration>,
     #[serde(skip)]
-    failed: u64,
+    pub(super) failed: u64,
     /// A file under way.
     #[serde(skip)]
     pub(super) current: Option<PathBuf>,

@@ -227,7 +227,11 @@ fn the_summary_goes_to_standard_output() {
             counts.files.add(1);
             let sums = [PathBuf::from("sums")];
             reporter
-                .summarize(Duration::from_secs(1), &sums, &Interrupt::default())
+                .summarize(
+                    Duration::from_secs(1),
+                    &sums,
+                    reporter.state(&Interrupt::default()),
+                )
                 .unwrap();
         });
         assert_eq!(said.1, "");
@@ -258,7 +262,8 @@ fn a_standard_output_that_takes_nothing_is_an_error_but_for_who_has_nothing_to_s
             );
             // It does not matter yet.
             reporter.report_error(Path::new("a"), &broken());
-            let said = reporter.summarize(Duration::ZERO, &[], &Interrupt::default());
+            let said =
+                reporter.summarize(Duration::ZERO, &[], reporter.state(&Interrupt::default()));
             match verbosity {
                 Verbosity::Quiet => said.unwrap(),
                 _ => assert_eq!(
@@ -393,7 +398,7 @@ fn the_line_has_gone_before_the_summary_comes() {
     let reporter = reporter_on(Verbosity::Normal, &counts, fd, fd, COLOURLESS);
     draw(&reporter, &counts);
     reporter
-        .summarize(Duration::ZERO, &[], &Interrupt::default())
+        .summarize(Duration::ZERO, &[], reporter.state(&Interrupt::default()))
         .unwrap();
     drop((reporter, program));
     assert_eq!(

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::num::NonZeroUsize;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use std::thread::{self, Scope};
 
 use anyhow::anyhow;
 
+use super::free_space::SharedSpace;
 use super::lock::{self, RunLock};
 use super::manifest::{
     End, Reported, begin_manifest, finish_manifest, manifest_directory, open_archive,
@@ -39,10 +40,12 @@ use crate::dircopy::policy::Policy;
 use crate::dircopy::reporter::Reporter;
 use crate::dircopy::schedule::batches::Batches;
 use crate::dircopy::schedule::fd_budget::FdBudget;
+use crate::dircopy::schedule::lead::Follower;
 use crate::dircopy::schedule::lookup::Lookup;
 use crate::dircopy::schedule::semaphore::Semaphore;
 use crate::dircopy::schedule::threads::{self as sizes, CopyThreads, Syncs};
 use crate::dircopy::settings::Settings;
+use crate::dircopy::shared_reads::Member;
 use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
 use crate::dircopy::walk::Root;
 use crate::dircopy::walk::prescan::{Total, prescan};
@@ -60,26 +63,75 @@ pub(crate) struct Context<'a> {
     pub(crate) budget: FdBudget,
     /// `/dev/null`, the sink of files that are only hashed.
     pub(crate) null: &'a File,
+    /// Its part in a copy to several destinations.
+    pub(crate) part: Option<Part<'a>>,
+}
+
+/// The part of a run in a copy to several destinations.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'a> {
+    pub(crate) follower: &'a Follower<'a>,
+    pub(crate) member: &'a Member<'a>,
+    pub(crate) space: &'a SharedSpace,
+    /// Begins to show the progress of all runs.
+    pub(crate) progress: &'a StopFlag,
+}
+
+/// A destination that can be copied to.
+pub(crate) struct Opened {
+    pub(crate) settings: Settings,
+    pub(crate) root: Root,
+    /// The directory of the manifest.
+    pub(crate) directory: Arc<OwnedFd>,
+    /// Whether the destination did not exist before.
+    is_new: bool,
+}
+
+impl Opened {
+    /// Opens the source and the destination, which is made if it does not exist.
+    pub(crate) fn new(settings: Settings, reporter: &Reporter<'_>) -> Result<Self, Reported> {
+        let is_new = !settings.destination.exists();
+        let root = open_root(&settings, reporter)?;
+        let directory = manifest_directory(&settings, reporter, &root)?;
+        Ok(Self {
+            settings,
+            root,
+            directory,
+            is_new,
+        })
+    }
+
+    /// Removes the destination if it was made for the copy.
+    pub(crate) fn remove_if_new(&self) {
+        let destination = &self.settings.destination;
+        if self.root.is_new() {
+            // It fails if another process has made a file in it.
+            let _ = rustix::fs::rmdir(self.settings.manifest.payload(destination));
+            if self.is_new {
+                let _ = rustix::fs::rmdir(destination);
+            }
+        }
+    }
 }
 
 /// Copies the tree. Returns the paths of the manifests that it has written.
-pub(crate) fn copy_tree(
-    mut settings: Settings,
-    context: Context<'_>,
-) -> Result<Vec<PathBuf>, Reported> {
+pub(crate) fn copy_tree(opened: Opened, context: Context<'_>) -> Result<Vec<PathBuf>, Reported> {
     let Context {
         reporter,
         counts,
         interrupt,
         budget,
         null,
+        ..
     } = context;
-    let is_new = !settings.destination.exists();
-    let root = open_root(&settings, reporter)?;
-    let directory = manifest_directory(&settings, reporter, &root)?;
-    let on_wait = || reporter.note_destination(&settings.destination, lock::WAITING);
-    let _lock = RunLock::acquire(&directory, on_wait);
-    ensure_space(&settings, context, &root, is_new)?;
+    let _lock = lock(&opened, context);
+    ensure_space(&opened, context)?;
+    let Opened {
+        mut settings,
+        root,
+        directory,
+        ..
+    } = opened;
     let archive = open_archive(&mut settings, reporter, root.source().as_fd(), &directory)?;
     delete::check_journals(&settings, reporter, &archive)?;
     let (settings, destination) = (&settings, Arc::clone(root.destination()));
@@ -187,30 +239,37 @@ fn open_root(settings: &Settings, reporter: &Reporter<'_>) -> Result<Root, Repor
     Ok(root)
 }
 
-/// Refuses a copy that has too little space. A destination that was made for it is removed;
-/// `is_new` says that there was none.
-fn ensure_space(
-    settings: &Settings,
-    context: Context<'_>,
-    root: &Root,
-    is_new: bool,
-) -> Result<(), Reported> {
+/// Locks the destination. While another process has it, other destinations are not waited for.
+fn lock(opened: &Opened, context: Context<'_>) -> RunLock {
+    let Context { reporter, part, .. } = context;
+    let on_wait = || {
+        if let Some(part) = part {
+            part.follower.stand_aside();
+        }
+        reporter.note_destination(&opened.settings.destination, lock::WAITING);
+    };
+    let lock = RunLock::acquire(&opened.directory, on_wait);
+    if let Some(part) = part {
+        part.follower.come_back();
+    }
+    lock
+}
+
+/// Refuses a copy that has too little space. A destination that was made for it is removed.
+fn ensure_space(opened: &Opened, context: Context<'_>) -> Result<(), Reported> {
+    let Opened { settings, root, .. } = opened;
     if !settings.checks_space {
         return Ok(());
     }
     let Some(n_levels) = context.budget.prescan_levels() else {
         return Ok(());
     };
-    free_space::check(settings, root, scan_options(settings, n_levels)).map_err(|error| {
+    let shared = context.part.map(|part| part.space);
+    let options = scan_options(settings, n_levels);
+    free_space::check(settings, root, options, shared).map_err(|error| {
         let (reporter, destination) = (context.reporter, &settings.destination);
         reporter.report_destination_error(destination, &error);
-        if root.is_new() {
-            // It fails if another process has made a file in it.
-            let _ = rustix::fs::rmdir(settings.manifest.payload(destination));
-            if is_new {
-                let _ = rustix::fs::rmdir(destination);
-            }
-        }
+        opened.remove_if_new();
         Reported
     })
 }
@@ -246,7 +305,8 @@ pub(super) fn scan_options(settings: &Settings, n_levels: NonZeroUsize) -> ScanO
     }
 }
 
-/// Starts the threads that show the progress and count the files of the source.
+/// Starts the threads that show the progress and count the files of the source. The progress of
+/// several destinations is shown together.
 fn show_progress<'scope>(
     scope: &'scope Scope<'scope, '_>,
     settings: &'scope Settings,
@@ -256,8 +316,15 @@ fn show_progress<'scope>(
     total: &'scope Total,
 ) {
     let Context {
-        reporter, budget, ..
+        reporter,
+        budget,
+        part,
+        ..
     } = context;
+    if let Some(part) = part {
+        part.progress.stop();
+        return;
+    }
     if !reporter.shows_progress() {
         return;
     }
@@ -297,6 +364,7 @@ impl Entries<'_> {
             interrupt,
             budget,
             null,
+            part,
         } = self.context;
         let (reflink_support, symlinks) = (ReflinkSupport::default(), Symlinks::default());
         let granularities = Granularities::default();
@@ -344,11 +412,21 @@ impl Entries<'_> {
                 interrupt,
                 unwritten,
                 write_back: &write_back,
+                shared_reads: part.map(|part| part.member),
                 journal_queue: Vec::new(),
             };
             let mut copier_of_links = copier();
             let ordered_jobs = OrderedJobs {
-                next: || batches.next(),
+                next: || {
+                    let batch = batches.next();
+                    if let Some(part) = part {
+                        match &batch {
+                            Some(batch) => part.follower.take(batch, interrupt),
+                            None => part.follower.end(),
+                        }
+                    }
+                    batch
+                },
                 start: || {
                     let mut copier = copier();
                     move |batch| copier.copy_batch(batch)
@@ -361,6 +439,9 @@ impl Entries<'_> {
             };
             let Ok(()) = in_order(n_jobs, ordered_jobs);
         });
+        if let Some(part) = part {
+            part.member.end();
+        }
     }
 }
 

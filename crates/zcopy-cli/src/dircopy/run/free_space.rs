@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::anyhow;
 use rustix::fs::{Mode, OFlags, Stat, StatVfs};
@@ -29,12 +30,25 @@ use crate::dircopy::write::file_system::{self, Accounting};
 /// # Errors
 ///
 /// The files have no room. Every other error is ignored: the copy meets it, and reports it.
-pub(crate) fn check(settings: &Settings, root: &Root, options: ScanOptions) -> anyhow::Result<()> {
+///
+/// A destination that shares its file system with others has what these leave of it, as `shared`
+/// tells.
+pub(crate) fn check(
+    settings: &Settings,
+    root: &Root,
+    options: ScanOptions,
+    shared: Option<&SharedSpace>,
+) -> anyhow::Result<()> {
     let destination = root.destination().as_fd();
-    let Some(free) = Free::of(destination) else {
+    let mut shared = shared.and_then(|shared| shared.of(destination));
+    let (free, n_sharing) = match &shared {
+        Some(share) => (share.free, share.n_sharing),
+        None => (Free::of(destination), 1),
+    };
+    let Some(free) = free else {
         return Ok(());
     };
-    if !settings.follows_symlinks && source_fits(root, settings, &free) {
+    if !settings.follows_symlinks && source_fits(root, settings, &free, n_sharing) {
         return Ok(());
     }
     let mut needed = Needed::of(settings, root, options, None, &free);
@@ -42,6 +56,9 @@ pub(crate) fn check(settings: &Settings, root: &Root, options: ScanOptions) -> a
         needed = Needed::of(settings, root, options, Some(destination), &free);
     }
     if !needed.exceeds(&free) {
+        if let Some(share) = &mut shared {
+            share.reserve(&needed);
+        }
         return Ok(());
     }
     let go_on = "--no-space-check copies what fits";
@@ -54,7 +71,75 @@ pub(crate) fn check(settings: &Settings, root: &Root, options: ScanOptions) -> a
     })
 }
 
+/// The file systems that several destinations of a copy share.
+#[derive(Debug, Default)]
+pub(crate) struct SharedSpace(Mutex<HashMap<u64, SharedFileSystem>>);
+
+/// A file system with several destinations.
+#[derive(Debug)]
+struct SharedFileSystem {
+    n_sharing: u64,
+    /// What is free of it before any of them is copied to. `None` if it does not tell.
+    free: Option<Free>,
+}
+
+impl SharedSpace {
+    /// Examines the destinations before any of them is copied to.
+    pub(crate) fn new<'a>(destinations: impl Iterator<Item = BorrowedFd<'a>>) -> Self {
+        let mut file_systems = HashMap::new();
+        for destination in destinations {
+            if let Ok(stat) = rustix::fs::fstat(destination) {
+                let of_device =
+                    file_systems
+                        .entry(identity(&stat).0)
+                        .or_insert_with(|| SharedFileSystem {
+                            n_sharing: 0,
+                            free: Free::of(destination),
+                        });
+                of_device.n_sharing += 1;
+            }
+        }
+        file_systems.retain(|_, file_system| file_system.n_sharing > 1);
+        Self(Mutex::new(file_systems))
+    }
+
+    /// The file system of this destination, if others share it. Their checks wait.
+    fn of(&self, destination: BorrowedFd<'_>) -> Option<Share<'_>> {
+        let device = identity(&rustix::fs::fstat(destination).ok()?).0;
+        // A change is made by one assignment.
+        let file_systems = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let SharedFileSystem { n_sharing, free } = file_systems.get(&device)?;
+        Some(Share {
+            n_sharing: *n_sharing,
+            free: *free,
+            device,
+            file_systems,
+        })
+    }
+}
+
+/// The share that one of several destinations has in its file system.
+struct Share<'a> {
+    n_sharing: u64,
+    /// What the others leave.
+    free: Option<Free>,
+    device: u64,
+    file_systems: MutexGuard<'a, HashMap<u64, SharedFileSystem>>,
+}
+
+impl Share<'_> {
+    /// Takes what this destination needs from what the others may take.
+    fn reserve(&mut self, needed: &Needed) {
+        let shared = self.file_systems.get_mut(&self.device);
+        if let Some(free) = shared.and_then(|shared| shared.free.as_mut()) {
+            free.bytes = free.bytes.saturating_sub(needed.peak);
+            free.names = free.names.map(|names| names.saturating_sub(needed.names));
+        }
+    }
+}
+
 /// What the file system of the destination has free.
+#[derive(Clone, Copy, Debug)]
 struct Free {
     bytes: u64,
     /// The number of files that can be made. `None` if the file system does not limit it.
@@ -94,8 +179,8 @@ impl Free {
     }
 }
 
-/// Whether all files of the source's file system have room in the destination.
-fn source_fits(root: &Root, settings: &Settings, free: &Free) -> bool {
+/// Whether all files of the source's file system have room in the destination, `n_sharing` times.
+fn source_fits(root: &Root, settings: &Settings, free: &Free, n_sharing: u64) -> bool {
     let source = root.source();
     let Ok(found) = rustix::fs::fstatvfs(source) else {
         return false;
@@ -104,8 +189,11 @@ fn source_fits(root: &Root, settings: &Settings, free: &Free) -> bool {
         && free.accounting != Accounting::Apparent
         && found.f_files > 0
         && free.hold(
-            used_bytes(&found),
-            found.f_files.saturating_sub(found.f_ffree),
+            used_bytes(&found).saturating_mul(n_sharing),
+            found
+                .f_files
+                .saturating_sub(found.f_ffree)
+                .saturating_mul(n_sharing),
         )
         && (settings.one_file_system || has_no_mounts(source))
 }

@@ -103,6 +103,16 @@ impl Descriptors {
         Self { limit, n_free }
     }
 
+    /// The share of each of several copies at the same time.
+    pub(crate) fn divided_by(self, n_copies: NonZeroUsize) -> Self {
+        let n_taken = self.limit - self.n_free;
+        let n_free = self.n_free / n_copies;
+        Self {
+            limit: n_taken + n_free,
+            n_free,
+        }
+    }
+
     /// The number of descriptors that are left besides `n_used`, at least `n_least`.
     fn besides(self, n_used: usize, n_least: usize) -> Result<usize, TooFew> {
         let needed = n_used + n_least;

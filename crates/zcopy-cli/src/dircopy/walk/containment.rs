@@ -1,5 +1,6 @@
 //! Refuses to copy a tree into itself.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
@@ -32,8 +33,13 @@ pub(crate) enum Contained {
 /// [`Contained`], in an error of the kind `InvalidInput`; `ENOENT` for a destination with `..`
 /// after a name that does not exist; and those of `open(2)`, except `EACCES` on the way up.
 pub(crate) fn check(source: &Stat, destination: &Path) -> io::Result<()> {
-    let (nearest, contained) = nearest(destination)?;
-    climb(identity(source), nearest.as_fd(), contained)
+    let place = Place::of(destination)?;
+    let contained = if place.names.is_empty() {
+        Contained::Same
+    } else {
+        Contained::Beneath
+    };
+    climb(identity(source), place.ancestor.as_fd(), contained)
 }
 
 /// The same for an open destination.
@@ -44,9 +50,22 @@ pub(crate) fn check_open(source: &Stat, destination: BorrowedFd<'_>) -> io::Resu
 /// Looks for the source from a directory upwards. The error is `contained` if the directory itself
 /// is the source.
 fn climb(source: Identity, from: BorrowedFd<'_>, contained: Contained) -> io::Result<()> {
+    match relation(source, from)? {
+        None => Ok(()),
+        Some(Contained::Same) => Err(refused(contained)),
+        Some(Contained::Beneath) => Err(refused(Contained::Beneath)),
+    }
+}
+
+/// Whether a directory is `upper` or lies beneath it. `None` if neither.
+///
+/// # Errors
+///
+/// Those of `open(2)`, except `EACCES`.
+pub(crate) fn relation(upper: Identity, from: BorrowedFd<'_>) -> io::Result<Option<Contained>> {
     let mut here = identity(&rustix::fs::fstat(from)?);
-    if here == source {
-        return Err(refused(contained));
+    if here == upper {
+        return Ok(Some(Contained::Same));
     }
     let mut at = None;
     loop {
@@ -55,16 +74,16 @@ fn climb(source: Identity, from: BorrowedFd<'_>, contained: Contained) -> io::Re
             Ok(parent) => parent,
             // Without search permission here, the process has reached the destination by another
             // path.
-            Err(Errno::ACCESS) => return Ok(()),
+            Err(Errno::ACCESS) => return Ok(None),
             Err(errno) => return Err(errno.into()),
         };
         let above = identity(&rustix::fs::fstat(&parent)?);
-        if above == source {
-            return Err(refused(Contained::Beneath));
+        if above == upper {
+            return Ok(Some(Contained::Beneath));
         }
         // Only the root is its own parent.
         if above == here {
-            return Ok(());
+            return Ok(None);
         }
         here = above;
         at = Some(parent);
@@ -74,25 +93,42 @@ fn climb(source: Identity, from: BorrowedFd<'_>, contained: Contained) -> io::Re
 /// The flags to open directories that are only passed through.
 const UP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// Opens the destination or its nearest existing ancestor. Returns with it the error if that is the
-/// source.
-fn nearest(destination: &Path) -> io::Result<(OwnedFd, Contained)> {
-    let mut path = destination;
-    let mut contained = Contained::Same;
-    loop {
-        let is_here = path.as_os_str().is_empty();
-        let named = if is_here { Path::new(".") } else { path };
-        match rustix::fs::open(named, UP, Mode::empty()) {
-            Ok(directory) => return Ok((directory, contained)),
-            Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno.into()),
+/// A directory that need not exist: its nearest existing ancestor, and the names below it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) ancestor: OwnedFd,
+    pub(crate) names: Vec<OsString>,
+}
+
+impl Place {
+    /// Finds the place of a directory.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` for a path with `..` after a name that does not exist; and those of `open(2)`.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let mut path = path;
+        let mut names = Vec::new();
+        loop {
+            let is_here = path.as_os_str().is_empty();
+            let opened = if is_here { Path::new(".") } else { path };
+            match rustix::fs::open(opened, UP, Mode::empty()) {
+                Ok(ancestor) => {
+                    names.reverse();
+                    return Ok(Self { ancestor, names });
+                }
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            // `..` after a name that does not exist leads to no known directory.
+            path = match (path.components().next_back(), path.parent()) {
+                (Some(Component::Normal(name)), Some(parent)) => {
+                    names.push(name.to_owned());
+                    parent
+                }
+                _ => return Err(Errno::NOENT.into()),
+            };
         }
-        // `..` after a name that does not exist leads to no known directory.
-        path = match (path.components().next_back(), path.parent()) {
-            (Some(Component::Normal(_)), Some(parent)) => parent,
-            _ => return Err(Errno::NOENT.into()),
-        };
-        contained = Contained::Beneath;
     }
 }
 

@@ -10,7 +10,7 @@ use crate::skip::has_program;
 const FEWEST: usize = 21;
 
 /// Runs a command with at most `limit` descriptors, of which three are open.
-fn with_descriptors(command: &Command, limit: usize) -> Command {
+pub(super) fn with_descriptors(command: &Command, limit: usize) -> Command {
     let script = r#"
         for fd in /proc/self/fd/*; do
             fd=${fd##*/}

@@ -8,7 +8,7 @@ use traced::{meddled, traced};
 /// A disk of 40 MiB, of which 4 MiB in the middle cannot be written.
 ///
 /// A file system with a journal becomes read-only if it cannot write that.
-fn failing_disk(has_journal: bool) -> Option<(Root, PathBuf)> {
+pub(super) fn failing_disk(has_journal: bool) -> Option<(Root, PathBuf)> {
     if !is_root() || !has_program("mkfs.ext4") {
         return None;
     }
