@@ -67,7 +67,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::LazyLock;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tempfile::TempDir;
 use zcopy_cli::common::digest::{Algorithm, Digest, Stream};
@@ -333,6 +333,14 @@ fn dated(path: &Path, seconds_before: u64) -> SystemTime {
     let file = fs::File::open(path).unwrap();
     file.set_modified(time).unwrap();
     time
+}
+
+/// How far the moments lie apart at which runs are killed, so that there are forty of them in the
+/// time of a whole run, whatever the machine and the build.
+fn a_part_of_the_time(run: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    run();
+    start.elapsed() / 40
 }
 
 /// No name in a tree begins with a dot.

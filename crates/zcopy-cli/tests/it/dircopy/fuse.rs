@@ -31,7 +31,7 @@ pub(super) fn onto(file_system: &Path) -> Trees {
 /// Waits until no name is left of a file that was removed while it was open. The kernel tells a
 /// driver behind a program's back that a file was closed.
 fn libfuse_has_settled(tree: &Path) {
-    let start = std::time::Instant::now();
+    let start = Instant::now();
     let is_left = |name: &PathBuf| name.to_string_lossy().contains(".fuse_hidden");
     while hidden_names(tree).iter().any(is_left) {
         assert!(start.elapsed() < Duration::from_secs(60), "it stays");

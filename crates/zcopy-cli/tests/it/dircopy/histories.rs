@@ -405,12 +405,18 @@ fn a_signal_ends_the_reading_of_files_that_have_no_record() {
 #[test]
 fn killed_at_any_moment_a_history_lists_nothing_that_was_not_written() {
     let programs = ascmhl();
-    let mut delay = Duration::ZERO;
-    loop {
-        let trees = tree();
+    let put_many = |trees: &Trees| {
         for n in 0..40 {
             trees.put(format!("many/{n}"), vec![n; 5000]);
         }
+    };
+    let trees = tree();
+    put_many(&trees);
+    let step = a_part_of_the_time(|| trees.run(&[MHL]).is_quiet());
+    let mut delay = Duration::ZERO;
+    loop {
+        let trees = tree();
+        put_many(&trees);
         trees.succeeds(&[MHL, "--exclude=many"]);
         let mut child = trees.command(&[MHL]).spawn().unwrap();
         std::thread::sleep(delay);
@@ -438,6 +444,6 @@ fn killed_at_any_moment_a_history_lists_nothing_that_was_not_written() {
         if is_over {
             break;
         }
-        delay += Duration::from_micros(900);
+        delay += step;
     }
 }

@@ -103,7 +103,7 @@ fn holes_are_hashed_without_being_read() {
     }
     let trees = Trees::on_disk();
     let (source, copy) = (trees.source(), trees.copy());
-    holes_are_not_read(&source, &copy, Kind::Sparse, 256 << 20, "on a disk");
+    holes_are_not_read(&source, &copy, Kind::Sparse, 16 << 20, "on a disk");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn allocated_space_that_was_never_written_is_a_hole_in_the_copy() {
         let what = format!("{on:?}");
         fs::create_dir(source.path().join("src")).unwrap();
         let original = source.path().join("src");
-        make(&original.join("file"), Kind::Allocated, 64 << 20, 10 << 20);
+        make(&original.join("file"), Kind::Allocated, 16 << 20, 10 << 20);
         let mut command = zc_dircopy();
         command.arg("--quiet").arg(&original).arg(trees.copy());
         reads_the_data_alone(&command, "/src/file", 1, &what);

@@ -224,12 +224,18 @@ fn killed_where_every_file_has_a_name_nothing_is_half_done() {
 /// At no call in particular, without anybody looking on.
 #[test]
 fn killed_at_any_moment_nothing_is_half_done() {
-    let mut delay = Duration::ZERO;
-    loop {
-        let trees = tree();
+    let put_many = |trees: &Trees| {
         for n in 0..40 {
             trees.put(format!("many/{n}"), vec![n; 5000]);
         }
+    };
+    let trees = tree();
+    put_many(&trees);
+    let step = a_part_of_the_time(|| trees.run(&[]).is_quiet());
+    let mut delay = Duration::ZERO;
+    loop {
+        let trees = tree();
+        put_many(&trees);
         let mut child = trees.command(&[]).spawn().unwrap();
         std::thread::sleep(delay);
         child.kill().unwrap();
@@ -241,6 +247,6 @@ fn killed_at_any_moment_nothing_is_half_done() {
             nothing_is_half_done(&trees, &what);
         }
         the_next_run_succeeds(&trees, &what);
-        delay += Duration::from_micros(700);
+        delay += step;
     }
 }

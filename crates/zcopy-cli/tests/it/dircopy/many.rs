@@ -88,7 +88,7 @@ fn more_jobs_than_there_are_descriptors_for_are_fewer() {
                 .put(format!("{directory}/{name}"), "y");
         }
         // They wait for a long one.
-        trees.put("a", vec![7; 20 << 20]);
+        trees.put("a", vec![7; 6 << 20]);
         for name in 0..100 {
             fs::create_dir(trees.original(format!("l{name}"))).unwrap();
             let link = trees.original(format!("l{name}/link"));

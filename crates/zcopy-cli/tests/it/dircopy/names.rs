@@ -135,7 +135,7 @@ fn files_of_every_size_around_a_block_are_whole() {
 fn long_files_are_hashed_behind_a_short_queue_and_beside_others() {
     let trees = Trees::new();
     for n in 0..6 {
-        trees.put(format!("{n}"), pattern((5 << 20) + n));
+        trees.put(format!("{n}"), pattern((2 << 20) + n));
     }
     for queue in ["1", "2", "1000"] {
         let options = [

@@ -45,6 +45,9 @@ fn a_copy_without_room_leaves_what_is_there() {
     }
 }
 
+/// A length that no disk here has room for.
+const SPARSE: u64 = 16 << 20;
+
 #[test]
 fn holes_hard_links_and_excluded_files_take_no_space() {
     for disk in disks() {
@@ -54,11 +57,11 @@ fn holes_hard_links_and_excluded_files_take_no_space() {
             fs::hard_link(trees.original("file"), trees.original(name)).unwrap();
         }
         let sparse = fs::File::create(trees.original("sparse")).unwrap();
-        sparse.set_len(1 << 30).unwrap();
+        sparse.set_len(SPARSE).unwrap();
         trees.put("left-out", vec![7; 6 << 20]);
         let copy = disk.path.join("copy");
         copy_to(&trees, &copy, &["--exclude=left-out"]).is_quiet();
-        assert_eq!(fs::metadata(copy.join("sparse")).unwrap().len(), 1 << 30);
+        assert_eq!(fs::metadata(copy.join("sparse")).unwrap().len(), SPARSE);
     }
 }
 
@@ -97,7 +100,17 @@ fn files_that_share_their_blocks_take_no_space() {
         return;
     };
     let source = root.dir().join("source");
-    put(&source.join("large"), crate::files::pattern(160 << 20));
+    let len = 32 << 20;
+    put(&source.join("large"), crate::files::pattern(len));
+    // Half of the file is all that is left.
+    let available = || {
+        let stat = rustix::fs::statvfs(&root.dir()).unwrap();
+        stat.f_bavail * stat.f_frsize
+    };
+    let ballast = fs::File::create(root.dir().join("ballast")).unwrap();
+    let flags = rustix::fs::FallocateFlags::empty();
+    rustix::fs::fallocate(&ballast, flags, 0, available() - len as u64 / 2).unwrap();
+    assert!((1..len as u64).contains(&available()), "{}", available());
     let mut command = zc_dircopy();
     command.arg("-q").arg(&source).arg(root.dir().join("copy"));
     run(&mut command).is_quiet();
