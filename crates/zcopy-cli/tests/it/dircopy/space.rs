@@ -104,7 +104,7 @@ fn files_that_share_their_blocks_take_no_space() {
     put(&source.join("large"), crate::files::pattern(len));
     // Half of the file is all that is left.
     let available = || {
-        let stat = rustix::fs::statvfs(&root.dir()).unwrap();
+        let stat = rustix::fs::statvfs(root.dir()).unwrap();
         stat.f_bavail * stat.f_frsize
     };
     let ballast = fs::File::create(root.dir().join("ballast")).unwrap();
