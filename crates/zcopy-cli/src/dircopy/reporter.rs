@@ -308,14 +308,23 @@ impl<'a> Reporter<'a> {
     /// Those of [`summarize`](Self::summarize).
     pub(crate) fn summarize_failure(&self, elapsed: Duration, state: State) -> io::Result<()> {
         match self.console.verbosity() {
-            Verbosity::Normal if self.destination.is_some() => {
-                self.console.screen().finish();
-                let text = self.heading() + "nothing was copied\n";
-                self.console.stdout().put(text.as_bytes())
-            }
             Verbosity::Quiet | Verbosity::Normal => Ok(()),
             Verbosity::Json => self.summarize(elapsed, &[], state),
         }
+    }
+
+    /// Writes the summary of one of several destinations to which nothing was copied.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`summarize`](Self::summarize).
+    pub(crate) fn summarize_absence(&self, elapsed: Duration, state: State) -> io::Result<()> {
+        if self.console.verbosity() != Verbosity::Normal {
+            return self.summarize_failure(elapsed, state);
+        }
+        self.console.screen().finish();
+        let text = self.heading() + "nothing was copied\n";
+        self.console.stdout().put(text.as_bytes())
     }
 
     /// How the run has ended, or would end now.

@@ -110,11 +110,13 @@ pub(super) fn copy(settings: Vec<Settings>, verbosity: Verbosity) -> anyhow::Res
     let ended = if settings.iter().any(|settings| settings.is_dry_run) {
         for (settings, run) in settings.into_iter().zip(&runs) {
             run.reporter.begin_plan();
-            match dry_run::plan(settings, shared.context(run)) {
-                Ok(plan) => run.reporter.tell_totals(plan),
-                Err(Reported) => summarize_failure(run, started, &interrupt),
-            }
-            .context("write error")?;
+            let told = if let Ok(plan) = dry_run::plan(settings, shared.context(run)) {
+                run.reporter.tell_totals(plan)
+            } else {
+                let state = run.reporter.state(&interrupt);
+                run.reporter.summarize_failure(started.elapsed(), state)
+            };
+            told.context("write error")?;
         }
         Vec::new()
     } else {
@@ -136,7 +138,7 @@ pub(super) fn copy(settings: Vec<Settings>, verbosity: Verbosity) -> anyhow::Res
         let Ended { elapsed, state, .. } = ended;
         match ended.manifests {
             Ok(manifests) => run.reporter.summarize(elapsed, &manifests, state),
-            Err(Reported) => run.reporter.summarize_failure(elapsed, state),
+            Err(Reported) => run.reporter.summarize_absence(elapsed, state),
         }
         .context("write error")?;
     }
@@ -259,14 +261,4 @@ fn show_progress(
 fn open(source: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(source, flags, Mode::empty())
-}
-
-/// Writes the summary of a run that would not begin, for programs.
-fn summarize_failure(
-    run: &Run<'_>,
-    started: Instant,
-    interrupt: &Interrupt,
-) -> std::io::Result<()> {
-    let state = run.reporter.state(interrupt);
-    run.reporter.summarize_failure(started.elapsed(), state)
 }

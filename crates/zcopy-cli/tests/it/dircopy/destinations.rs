@@ -10,9 +10,10 @@ use super::disk::disks;
 use super::late_writes::failing_disk;
 use super::*;
 use crate::bad_disk::{BLOCK, BadDisk, words};
-use crate::mounts::{loop_mount, mount_tmpfs, mount_with_script};
+use crate::mounts::{loop_mount, mount_tmpfs};
 use crate::refused::needs;
 use crate::skip::has_program;
+use file_systems::{FileSystem, NtfsNames};
 use traced::traced;
 
 /// A source, and two destinations or more.
@@ -540,8 +541,13 @@ fn a_signal_ends_all_with_their_manifests_and_the_next_run_completes_them() {
         for (summary, copy) in summaries.iter().zip(&scene.destinations) {
             assert_eq!(summary["state"], "interrupted");
             assert_eq!(summary["destination"], copy.to_str().unwrap());
-            Sums::newest_in(copy).holds_in(copy);
-            assert!(facts::copies_in(copy).len() < 60 + 4 + 4);
+            // A run may have been interrupted before its first file.
+            let copied = facts::copies_in(copy);
+            assert!(copied.len() < 60 + 4 + 4);
+            let copied: Vec<_> = copied.iter().map(|path| path.to_str().unwrap()).collect();
+            if !copied.is_empty() {
+                Sums::newest_in(copy).lists(&copied).holds_in(copy);
+            }
             hides_nothing(copy);
         }
         scene.succeeds(&[]).are_whole();
@@ -627,20 +633,23 @@ fn destinations_that_are_one_directory_or_inside_another_are_refused() {
 
 #[test]
 fn destinations_whose_names_the_file_system_does_not_tell_apart_are_refused() {
-    let script = "mkfs.vfat \"$1\" >&2; mount -t vfat -o loop,utf8 \"$1\" \"$2\"";
-    let Some(root) = mount_with_script("vfat", 64, script) else {
-        return;
-    };
-    let mut scene = Scene::new(2);
-    scene.destinations = ["copy", "COPY"].map(|name| root.dir().join(name)).into();
-    let run = scene.run(&[]);
-    run.ended_with(2);
-    assert!(run.stderr.contains("are one directory"), "{run:?}");
-    assert_eq!(
-        fs::read_dir(root.dir()).unwrap().count(),
-        0,
-        "nothing is left"
-    );
+    let file_systems = [
+        FileSystem::ntfs(NtfsNames::CaseInsensitive),
+        FileSystem::vfat(),
+        FileSystem::ext4_casefold(),
+        FileSystem::tmpfs_casefold(),
+    ];
+    for file_system in file_systems.into_iter().flatten() {
+        let mut scene = Scene::new(2);
+        let names = ["copy", "COPY"];
+        scene.destinations = names.map(|name| file_system.path().join(name)).into();
+        let run = scene.run(&[]);
+        run.ended_with(2);
+        assert!(run.stderr.contains("are one directory"), "{run:?}");
+        for copy in &scene.destinations {
+            assert!(!copy.exists(), "it is removed again");
+        }
+    }
 }
 
 #[test]
