@@ -14,6 +14,11 @@ test $status = 0
 diff -r card archive | grep -v '^Only in archive: shasum' && exit 1
 grep -q '  a/1.mov$' "$(newest)"
 
+$ zc-dircopy -i card -o archive -o other/archive
+test $status = 0
+diff -r card other/archive | grep -v '^Only in other/archive: shasum' && exit 1
+(cd other/archive && sha256sum -c --quiet shasum.*.txt)
+
 $ zc-dircopy --check archive
 test $status = 0
 grep -qx 'a/1.mov: OK' "$out"
