@@ -699,7 +699,7 @@ fn destinations_in_different_states_all_become_whole() {
             half.args(["-q", "--exclude=*[13579]"])
                 .arg(scene.trees.source());
             run(half.arg(&scene.destinations[1])).is_quiet();
-            let start = std::time::Instant::now();
+            let start = Instant::now();
             scene.succeeds(&[jobs]).are_whole();
             assert!(start.elapsed() < Duration::from_secs(300));
         }
