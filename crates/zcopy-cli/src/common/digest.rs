@@ -30,8 +30,6 @@ pub mod multi_stream;
 pub mod set;
 pub mod stream;
 
-pub(crate) mod sha256;
-
 /// A hash function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Algorithm {

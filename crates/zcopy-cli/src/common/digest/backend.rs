@@ -2,10 +2,7 @@
 
 use std::fmt;
 
-use fearless_simd::Level;
-
-use super::sha256::Compressor;
-use super::sha256::processor::ShaInstructions;
+use sha256_streams::Compressor;
 
 /// The way in which the SHA-256 digests of several streams are computed.
 ///
@@ -47,36 +44,20 @@ impl Backend {
     /// of this machine.
     #[must_use]
     pub fn in_lanes() -> Self {
-        Self(Kind::MultiStream(Compressor::Lanes(Level::new())))
+        Self(Kind::MultiStream(Compressor::in_lanes()))
     }
 
     /// Returns the backend that interleaves the instructions for SHA-256 of two streams. `None` if
     /// the processor has none, or is not an x86-64.
     #[must_use]
     pub fn interleaved() -> Option<Self> {
-        let instructions = ShaInstructions::detect()?;
-        Some(Self(Kind::MultiStream(Compressor::Interleaved(
-            instructions,
-        ))))
+        Compressor::interleaved().map(|compressor| Self(Kind::MultiStream(compressor)))
     }
 
     /// Returns all backends of this machine.
     pub fn all() -> impl Iterator<Item = Self> {
-        let widest = Level::new();
-        #[cfg(target_arch = "x86_64")]
-        let narrower = [
-            widest.as_sse2().map(Level::Sse2),
-            widest.as_sse4_2().map(Level::Sse4_2),
-            widest.as_avx2().map(Level::Avx2),
-            widest.as_avx512().map(Level::Avx512),
-        ];
-        #[cfg(not(target_arch = "x86_64"))]
-        let narrower = [Some(widest)];
-        let levels = narrower.into_iter().flatten();
-        let in_lanes = levels.map(|level| Self(Kind::MultiStream(Compressor::Lanes(level))));
-        std::iter::once(Self::sequential())
-            .chain(Self::interleaved())
-            .chain(in_lanes)
+        let several = Compressor::all().map(|compressor| Self(Kind::MultiStream(compressor)));
+        std::iter::once(Self::sequential()).chain(several)
     }
 
     /// Returns the number of streams that are hashed at the same time.
@@ -92,7 +73,10 @@ impl Backend {
     /// longer than one.
     #[must_use]
     pub const fn has_vector_lanes(self) -> bool {
-        matches!(self.0, Kind::MultiStream(Compressor::Lanes(_)))
+        match self.0 {
+            Kind::Sequential => false,
+            Kind::MultiStream(compressor) => compressor.has_vector_lanes(),
+        }
     }
 
     pub(super) const fn kind(self) -> Kind {
@@ -104,13 +88,7 @@ impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Kind::Sequential => f.write_str("one by one"),
-            // A level's debug form begins with its name: `Avx2(Avx2)`.
-            Kind::MultiStream(Compressor::Interleaved(_)) => f.write_str("two interleaved"),
-            Kind::MultiStream(Compressor::Lanes(level)) => {
-                let name = format!("{level:?}");
-                let name = name.split('(').next().unwrap_or_default();
-                write!(f, "{} lanes of {name}", self.lanes())
-            }
+            Kind::MultiStream(compressor) => compressor.fmt(f),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Digests of several slices.
 
+use sha256_streams::{INITIAL, Job, digest, hash_jobs, padded};
+
 use super::backend::Kind;
-use super::sha256::scheduler::{Job, run};
-use super::sha256::{INITIAL, digest, padded};
 use super::{Algorithm, Backend, Digest, Stream};
 
 /// Returns the digests of all inputs, in the order of the inputs.
@@ -40,7 +40,9 @@ pub fn digest_each(
                     tail: padded(rest, input.len() as u64),
                 }
             });
-            run(compressor, jobs, |out, state| *out = digest(&state));
+            hash_jobs(compressor, jobs, |out, state| {
+                *out = Digest::from_bytes(digest(&state));
+            });
         }
         (Algorithm::Sha256, Kind::Sequential) | (Algorithm::Blake3 | Algorithm::Several(_), _) => {
             for (input, digest) in pairs {

@@ -1,8 +1,8 @@
 //! Digests of several streams, whose bytes come in pieces.
 
+use sha256_streams::{Compressor, INITIAL, Job, State, digest, hash_jobs, padded};
+
 use super::backend::Kind;
-use super::sha256::scheduler::{Job, run};
-use super::sha256::{Compressor, INITIAL, State, digest, padded};
 use super::{Algorithm, Backend, Digest, Stream};
 
 /// The length of a SHA-256 block in bytes.
@@ -133,7 +133,7 @@ impl MultiStream {
         }
         match self.take(id) {
             Slot::Sequential(stream) => stream.finish(),
-            Slot::InLane(stream) => digest(&stream.state),
+            Slot::InLane(stream) => Digest::from_bytes(digest(&stream.state)),
             Slot::Free => unreachable!("a stream is finished once"),
         }
     }
@@ -181,7 +181,7 @@ impl MultiStream {
             n_found += usize::from(bytes.is_some());
             stream.job(bytes)
         });
-        run(compressor, jobs, |owner, state| *owner = state);
+        hash_jobs(compressor, jobs, |owner, state| *owner = state);
         assert_eq!(n_found, chunks.len(), "each open stream is given once");
         for (at, slot) in self.slots.iter_mut().enumerate() {
             if let Slot::InLane(stream) = slot {

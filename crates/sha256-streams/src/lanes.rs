@@ -16,7 +16,7 @@ use super::{Block, ROUNDS, State};
 /// # Panics
 ///
 /// If the number of streams is not the number of lanes.
-pub(super) fn compress(level: Level, states: &mut [State], blocks: &[&[Block]]) {
+pub(crate) fn compress(level: Level, states: &mut [State], blocks: &[&[Block]]) {
     dispatch!(level, simd => compress_in(simd, states, blocks));
 }
 

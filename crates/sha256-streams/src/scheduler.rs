@@ -5,17 +5,17 @@ use super::{Block, Compressor, MAX_LANES, State};
 
 /// Blocks of one stream to hash.
 #[derive(Debug)]
-pub(in crate::common::digest) struct Job<'a, T> {
+pub struct Job<'a, T> {
     /// Receives the state after the last block.
-    pub(in crate::common::digest) owner: T,
+    pub owner: T,
     /// The state before the first block.
-    pub(in crate::common::digest) state: State,
+    pub state: State,
     /// The first blocks.
-    pub(in crate::common::digest) head: &'a [Block],
+    pub head: &'a [Block],
     /// The blocks after `head`.
-    pub(in crate::common::digest) body: &'a [Block],
+    pub body: &'a [Block],
     /// The last blocks, and their number.
-    pub(in crate::common::digest) tail: ([Block; 2], usize),
+    pub tail: ([Block; 2], usize),
 }
 
 impl<T> Job<'_, T> {
@@ -47,7 +47,7 @@ impl<T> Job<'_, T> {
 
 /// Hashes the blocks of all jobs. Calls `done` with the owner and the last state of each, in the
 /// order in which they end.
-pub(in crate::common::digest) fn run<'a, T>(
+pub fn hash_jobs<'a, T>(
     compressor: Compressor,
     jobs: impl IntoIterator<Item = Job<'a, T>>,
     mut done: impl FnMut(T, State),

@@ -19,7 +19,7 @@ mod x86_64 {
     use std::arch::is_x86_feature_detected;
 
     use super::{Block, State};
-    use crate::common::digest::sha256::instructions;
+    use crate::instructions;
 
     /// The proof that the processor has the instructions.
     #[derive(Clone, Copy, Debug)]

@@ -1,17 +1,5 @@
-use fearless_simd::Level;
-
-use super::super::{Block, Compressor, INITIAL, width};
 use super::compress;
-use crate::common::digest::Backend;
-use crate::common::digest::backend::Kind;
-
-/// The registers of this machine.
-fn levels() -> impl Iterator<Item = Level> {
-    Backend::all().filter_map(|backend| match backend.kind() {
-        Kind::MultiStream(Compressor::Lanes(level)) => Some(level),
-        Kind::MultiStream(Compressor::Interleaved(_)) | Kind::Sequential => None,
-    })
-}
+use crate::{Block, INITIAL, levels, width};
 
 #[test]
 fn every_lane_has_its_own_blocks_and_state() {

@@ -15,7 +15,7 @@ use super::message_schedule::{load, next};
 use super::{Block, MAX_LANES, ROUNDS, State};
 
 /// Hashes all blocks.
-pub(super) fn compress(level: Level, state: &mut State, blocks: &[Block]) {
+pub(crate) fn compress(level: Level, state: &mut State, blocks: &[Block]) {
     dispatch!(level, simd => compress_in(simd, state, blocks));
 }
 

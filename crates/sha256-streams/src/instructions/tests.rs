@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
-use super::super::processor::ShaInstructions;
-use super::super::{Block, INITIAL};
+use crate::processor::ShaInstructions;
+use crate::{Block, INITIAL};
 
 /// Blocks that differ from place to place and from seed to seed.
 fn blocks(n: usize, seed: usize) -> Vec<Block> {

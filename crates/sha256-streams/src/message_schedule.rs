@@ -15,13 +15,13 @@ use super::Block;
 
 /// Returns the number of lanes of the registers.
 #[inline(always)]
-pub(super) fn width<S: Simd>(_: S) -> usize {
+pub(crate) fn width<S: Simd>(_: S) -> usize {
     S::u32s::LEN
 }
 
 /// Loads the 16 words of one block for each lane.
 #[inline(always)]
-pub(super) fn load<'a, S: Simd>(simd: S, block: impl Fn(usize) -> &'a Block) -> [S::u32s; 16] {
+pub(crate) fn load<'a, S: Simd>(simd: S, block: impl Fn(usize) -> &'a Block) -> [S::u32s; 16] {
     let lanes = S::u32s::LEN;
     // Words are big-endian in a block. The pattern is the same in every 16 bytes.
     let reversed = S::u8s::from_fn(simd, |at| ((at % 16) ^ 3) as u8);
@@ -55,7 +55,7 @@ fn transpose<S: Simd>(square: &mut [S::u32s]) {
 
 /// Computes word `at` of the next 16 rounds. It replaces the word of 16 rounds before.
 #[inline(always)]
-pub(super) fn next<S: Simd>(words: &mut [S::u32s; 16], at: usize) -> S::u32s {
+pub(crate) fn next<S: Simd>(words: &mut [S::u32s; 16], at: usize) -> S::u32s {
     let (old, recent) = (words[(at + 1) % 16], words[(at + 14) % 16]);
     let old = rotated::<S>(old, 7) ^ rotated::<S>(old, 18) ^ (old >> 3);
     let recent = rotated::<S>(recent, 17) ^ rotated::<S>(recent, 19) ^ (recent >> 10);
@@ -65,6 +65,6 @@ pub(super) fn next<S: Simd>(words: &mut [S::u32s; 16], at: usize) -> S::u32s {
 
 /// Rotates each lane to the right. The compiler finds the instruction for it, if there is one.
 #[inline(always)]
-pub(super) fn rotated<S: Simd>(word: S::u32s, by: u32) -> S::u32s {
+pub(crate) fn rotated<S: Simd>(word: S::u32s, by: u32) -> S::u32s {
     (word >> by) | (word << (32 - by))
 }
