@@ -1,9 +1,10 @@
 //! Files that the runs of several destinations read together.
 //!
-//! A run that is about to read a file offers it with the sink that its bytes are to go to. The
-//! first to come waits for the others for about as long as reading the file alone would take. Then
-//! it reads the file once, for the sinks of all that have come, and hands each its result. Who
-//! comes later reads alone: a shared read saves time, and nothing depends on it.
+//! A run that is about to read a file offers it, with the sink that its bytes go to. The first run
+//! waits for the others about as long as reading the file alone takes, and 20 ms at least. Then it
+//! reads the file once, for its own sink and those of the runs that have joined, and hands each the
+//! result. A run that joins too late reads alone: a shared read saves time, and nothing depends on
+//! it.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -40,7 +41,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// them to the disk: 8 MiB.
 const STEP: u64 = 8 << 20;
 
-/// The version of a file, and what is to become of its bytes. Only equal ones are read together.
+/// The version of a file, and the digest that a run wants of it. Only equal ones are read together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     file: Identity,
@@ -63,7 +64,7 @@ impl Version {
     }
 }
 
-/// What all runs offer to each other.
+/// The files that runs offer to each other.
 #[derive(Debug)]
 pub(crate) struct SharedReads {
     state: Mutex<State>,
@@ -120,7 +121,7 @@ struct Seat {
     changed: Condvar,
 }
 
-/// What a guest has been told.
+/// The last message to a guest.
 #[derive(Debug, Default)]
 enum Told {
     #[default]
@@ -131,7 +132,7 @@ enum Told {
     End(Option<(Arc<SharedResult>, usize)>),
 }
 
-/// What becomes of an offer.
+/// The outcome of an offer.
 pub(crate) enum Offered {
     /// Nobody came, so that the run reads the file for itself.
     Alone,
@@ -372,10 +373,10 @@ impl Seat {
     fn wait(&self, mut pass: impl FnMut(u64)) -> Offered {
         let mut n_passed = 0;
         loop {
-            let is_news = |told: &mut Told| matches!(told, Told::Nothing);
+            let has_no_news = |told: &mut Told| matches!(told, Told::Nothing);
             let waited = self
                 .changed
-                .wait_timeout_while(self.lock(), INTERVAL, is_news);
+                .wait_timeout_while(self.lock(), INTERVAL, has_no_news);
             let (mut told, _) = waited.unwrap_or_else(PoisonError::into_inner);
             let news = mem::take(&mut *told);
             drop(told);

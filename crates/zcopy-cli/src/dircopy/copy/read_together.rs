@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::SeekFrom;
-use zcopy::{Ended, FanOut, OnSinkError, Side, SinkReport};
+use zcopy::{Ended, FanOut, OnSinkError, Side, SinkReport, Strategy};
 
 use super::Copier;
 use super::file::{PendingCopy, transfer_error};
@@ -113,6 +113,8 @@ impl Copier<'_> {
             .fold(fan_out, FanOut::also_to)
             .limit(read_limit(size))
             .buffer_size(self.reader.block_size)
+            // Other strategies take a pipe for each sink, which is not among the descriptors.
+            .strategy(Strategy::Buffered)
             .on_sink_error(OnSinkError::Detach);
         let mut n_before = 0;
         let (read, digest) = {

@@ -1,14 +1,15 @@
 //! Hashes files in threads of their own, while other threads read them.
 //!
 //! Each hashing thread has an inbox, and [`Streams`] of several files, so that their blocks fill
-//! the lanes of vector registers, or those of two files are interleaved. A file's blocks are copied into as many buffers as its queue has.
-//! A reader that has filled all of them waits until one comes back.
+//! the lanes of vector registers, or those of two files are interleaved. A file's blocks are copied
+//! into as many buffers as its queue has. A reader that has filled all of them waits until one comes
+//! back.
 //!
 //! Handing over a short file takes longer than hashing it. Where several files are hashed together,
 //! a short file is kept in memory, and the thread that copies it hashes it with its neighbours.
-//! Where each is hashed by itself, the thread that copies a short file hashes it at once. It also hashes a larger
-//! file if every hashing thread has one: handing over costs a copy, and only pays while a core is
-//! idle.
+//! Where each is hashed by itself, the thread that copies a short file hashes it at once. It also
+//! hashes a larger file if every hashing thread has one: handing over costs a copy, and only pays
+//! while a core is idle.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -124,7 +124,7 @@ pub(crate) fn copy_tree(opened: Opened, context: Context<'_>) -> Result<Vec<Path
         null,
         ..
     } = context;
-    let _lock = lock(&opened, context);
+    let _lock = lock(&opened, context)?;
     ensure_space(&opened, context)?;
     let Opened {
         mut settings,
@@ -239,20 +239,26 @@ fn open_root(settings: &Settings, reporter: &Reporter<'_>) -> Result<Root, Repor
     Ok(root)
 }
 
-/// Locks the destination. While another process has it, other destinations are not waited for.
-fn lock(opened: &Opened, context: Context<'_>) -> RunLock {
-    let Context { reporter, part, .. } = context;
-    let on_wait = || {
-        if let Some(part) = part {
-            part.follower.stand_aside();
-        }
-        reporter.note_destination(&opened.settings.destination, lock::WAITING);
+/// Locks the destination. While another process has it, other destinations are not waited for, and
+/// a signal, which they may have begun to catch, ends this run.
+fn lock(opened: &Opened, context: Context<'_>) -> Result<RunLock, Reported> {
+    let directory = &opened.directory;
+    let note = || {
+        let destination = &opened.settings.destination;
+        context
+            .reporter
+            .note_destination(destination, lock::WAITING);
     };
-    let lock = RunLock::acquire(&opened.directory, on_wait);
-    if let Some(part) = part {
-        part.follower.come_back();
-    }
-    lock
+    let Some(part) = context.part else {
+        return Ok(RunLock::acquire(directory, note));
+    };
+    let on_wait = || {
+        part.follower.stand_aside();
+        note();
+    };
+    let lock = RunLock::acquire_unless(context.interrupt, directory, on_wait);
+    part.follower.come_back();
+    lock.ok_or(Reported)
 }
 
 /// Refuses a copy that has too little space. A destination that was made for it is removed.

@@ -1,5 +1,5 @@
-//! Refuses destinations that are one directory, or lie one inside the other, also through links
-//! and mounts.
+//! Refuses destinations that are one directory, or lie one inside the other, also through symbolic
+//! links. A mount of a part of one destination is not found.
 
 use std::borrow::Borrow;
 use std::io;

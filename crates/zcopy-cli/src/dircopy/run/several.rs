@@ -5,6 +5,7 @@
 //! lets them read long files together. What fails in one run leaves the others alone.
 
 use std::fs::File;
+use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::panic;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use rustix::fs::{Mode, OFlags};
 
 use super::copy_tree::{Context, Opened, Part, copy_tree, scan_options};
@@ -49,7 +50,21 @@ struct Run<'a> {
     has_ended: StopFlag,
 }
 
-/// What all runs share.
+impl Run<'_> {
+    /// Reports that the run has no thread.
+    fn without_thread(&self, error: io::Error, started: Instant, interrupt: &Interrupt) -> Ended {
+        let error = anyhow!(error).context("cannot start a thread");
+        self.reporter.report_run_error(&error);
+        self.has_ended.stop();
+        Ended {
+            manifests: Err(Reported),
+            elapsed: started.elapsed(),
+            state: self.reporter.state(interrupt),
+        }
+    }
+}
+
+/// The values that all runs share.
 #[derive(Clone, Copy)]
 struct Shared<'a> {
     interrupt: &'a Interrupt,
@@ -178,11 +193,13 @@ fn copy_all<'a>(
         let (lead, reads, space) = (&lead, &reads, &space);
         let (progress, all_ended) = (&progress, &all_ended);
         let _all_ended = StopOnDrop(all_ended);
-        let threads = opened.into_iter().zip(runs).enumerate();
-        let threads = threads.map(|(index, (opened, run))| {
-            let (follower, member) = (lead.follower(index), reads.member(index));
+        // A run whose thread cannot be started drops its parts, so that no other waits for it.
+        let parts = (0..runs.len()).map(|index| (lead.follower(index), reads.member(index)));
+        let parts: Vec<_> = parts.collect();
+        let threads = opened.into_iter().zip(runs).zip(parts);
+        let threads = threads.map(|((opened, run), (follower, member))| {
             let context = shared.context(run);
-            scope.spawn(move || {
+            let copy = move || {
                 let _has_ended = StopOnDrop(&run.has_ended);
                 let (follower, member) = (follower, member);
                 let part = Some(Part {
@@ -198,7 +215,8 @@ fn copy_all<'a>(
                     elapsed: started.elapsed(),
                     state: run.reporter.state(shared.interrupt),
                 }
-            })
+            };
+            thread::Builder::new().spawn_scoped(scope, copy)
         });
         let threads: Vec<_> = threads.collect();
         if let (Some(run), Some(settings)) = (runs.first(), scanned)
@@ -209,11 +227,16 @@ fn copy_all<'a>(
             // If the thread cannot be started, no progress is shown.
             let _ = thread::Builder::new().spawn_scoped(scope, show);
         }
-        let ended: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
-        // A panic ends the program after the other runs have ended.
-        let ended = ended.into_iter();
-        let ended =
-            ended.map(|ended| ended.unwrap_or_else(|panicked| panic::resume_unwind(panicked)));
+        let ended = threads
+            .into_iter()
+            .map(|thread| thread.map(ScopedJoinHandle::join));
+        let ended: Vec<_> = ended.collect();
+        let ended = ended.into_iter().zip(runs).map(|(ended, run)| match ended {
+            Ok(Ok(ended)) => ended,
+            // A panic ends the program after the other runs have ended.
+            Ok(Err(panicked)) => panic::resume_unwind(panicked),
+            Err(error) => run.without_thread(error, started, shared.interrupt),
+        });
         ended.collect()
     })
 }

@@ -68,11 +68,13 @@ const BYTES_PER_CLOSED_DIRECTORY: usize = 1 << 10;
 /// few in comparison.
 const HIGH_LIMIT: usize = 1024;
 
-/// The limit of a process, and the descriptors that it may open besides those that it began with.
+/// The descriptors that a process may open, for each of several copies at the same time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     limit: usize,
-    n_free: usize,
+    /// Those that it began with.
+    n_open: usize,
+    n_copies: NonZeroUsize,
 }
 
 /// The limit is too low for any work.
@@ -99,31 +101,33 @@ impl Descriptors {
     }
 
     fn new(limit: usize, n_open: usize) -> Self {
-        let n_free = limit.saturating_sub(n_open);
-        Self { limit, n_free }
-    }
-
-    /// The share of each of several copies at the same time.
-    pub(crate) fn divided_by(self, n_copies: NonZeroUsize) -> Self {
-        let n_taken = self.limit - self.n_free;
-        let n_free = self.n_free / n_copies;
         Self {
-            limit: n_taken + n_free,
-            n_free,
+            limit,
+            n_open,
+            n_copies: NonZeroUsize::MIN,
         }
     }
 
-    /// The number of descriptors that are left besides `n_used`, at least `n_least`.
+    /// The same for this number of copies at the same time.
+    pub(crate) fn divided_by(self, n_copies: NonZeroUsize) -> Self {
+        Self { n_copies, ..self }
+    }
+
+    /// The descriptors of each copy.
+    fn n_free(self) -> usize {
+        self.limit.saturating_sub(self.n_open) / self.n_copies
+    }
+
+    /// The number of descriptors that are left of each copy besides `n_used`, at least `n_least`.
     fn besides(self, n_used: usize, n_least: usize) -> Result<usize, TooFew> {
         let needed = n_used + n_least;
-        if self.n_free < needed {
-            let n_open = self.limit - self.n_free;
+        if self.n_free() < needed {
             return Err(TooFew {
                 limit: self.limit,
-                needed: needed + n_open,
+                needed: needed * self.n_copies.get() + self.n_open,
             });
         }
-        Ok(self.n_free - n_used)
+        Ok(self.n_free() - n_used)
     }
 
     /// The number of files to verify at the same time, at most `wanted`.
@@ -145,7 +149,9 @@ impl Descriptors {
     /// search opens one more for a moment. It ends before the first file is verified, so that it
     /// may use the descriptors of the verifiers.
     pub(crate) fn check_levels(self) -> usize {
-        self.n_free.saturating_sub(DESCRIPTORS_PER_CHECK + 1).max(1)
+        self.n_free()
+            .saturating_sub(DESCRIPTORS_PER_CHECK + 1)
+            .max(1)
     }
 }
 
@@ -341,6 +347,14 @@ mod tests {
         let error = FdBudget::of(Descriptors::new(24, 7)).unwrap_err();
         let words = "too few descriptors: 24 may be open (ulimit -n), and 25 are needed";
         assert_eq!(error.to_string(), words);
+        // Each of two copies needs its own.
+        let both = |limit| {
+            let descriptors = Descriptors::new(limit, 3);
+            FdBudget::of(descriptors.divided_by(NonZeroUsize::new(2).unwrap()))
+        };
+        let words = "too few descriptors: 38 may be open (ulimit -n), and 39 are needed";
+        assert_eq!(both(38).unwrap_err().to_string(), words);
+        assert!(both(39).is_ok());
     }
 
     #[test]

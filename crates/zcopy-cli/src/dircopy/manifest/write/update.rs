@@ -300,10 +300,12 @@ impl<'a> Update<'a> {
 
     /// Calls [`Record::resolve`], and adds the path to its error.
     fn resolve(&self, record: &Record) -> io::Result<Option<FileDigest>> {
-        // A signal ends the run with a manifest, which needs the digest.
+        // A signal ends the run with a manifest, which needs the digest, and soon.
+        let all = self.carrying.reading;
         let reading = ReadOptions {
             interrupt: None,
-            ..self.carrying.reading
+            rate_limiter: all.rate_limiter.filter(|_| !all.is_interrupted()),
+            ..all
         };
         let resolved = record.resolve(self.carrying.root, reading);
         resolved.map_err(|error| message::naming(OsStr::from_bytes(&record.path), &error))

@@ -136,7 +136,7 @@ fn the_object_has_all_that_the_words_have() {
     assert_eq!(
         serde_json::to_string(&summary).unwrap(),
         "{\"state\":\"failed\",\"files\":10000,\"bytes\":3650722201,\"seconds\":2.0,\"bytes_per_second\":1825361100.5,\
-         \"copied\":9000,\"cloned\":900,\"linked\":60,\"links_copied\":2,\"replaced\":5,\"records_dropped\":1,\"moved\":0,\"skipped\":40,\"others\":0,\"failed\":3,\"attributes_not_kept\":0,\"damaged\":0,\"lost_bytes\":0,\"read_past_cache\":0,\"read_after_drop\":0,\"read_from_memory\":0,\"read_from_elsewhere\":0,\
+         \"copied\":9000,\"cloned\":900,\"linked\":60,\"links_copied\":2,\"replaced\":5,\"records_dropped\":1,\"moved\":0,\"resumed\":0,\"resumed_bytes\":0,\"skipped\":40,\"others\":0,\"failed\":3,\"attributes_not_kept\":0,\"damaged\":0,\"lost_bytes\":0,\"read_past_cache\":0,\"read_after_drop\":0,\"read_from_memory\":0,\"read_from_elsewhere\":0,\
          \"sums\":\"/copy/\u{fffd}\",\"manifests\":[\"/copy/\u{fffd}\"]}"
     );
     let summary = Summary::of(&counts, State::Failed, Duration::from_secs(2), &[]);
