@@ -127,7 +127,9 @@ impl Writing<'_, '_, '_, '_> {
                     });
                 let run = run.inspect(|bytes| self.pass(bytes)).run();
                 run.map_err(|error| {
-                    self.checkpoints.keep();
+                    if !is_full(&error) {
+                        self.checkpoints.keep();
+                    }
                     transfer_error_from(&error, from)
                 })?
             }
