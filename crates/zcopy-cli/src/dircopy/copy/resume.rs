@@ -48,7 +48,10 @@ impl<'a> Copier<'a> {
     ) -> anyhow::Result<Option<Contents>> {
         let keep = Keep::if_set(self.interrupt.flag());
         let left = entry.directory().take_partial(entry.name());
-        let left = left.and_then(|left| self.open_left(entry, copy, &left, &keep));
+        let left = match left {
+            Some(left) => self.open_left(entry, copy, &left, &keep)?,
+            None => None,
+        };
         let (settings, reporter, size) = (self.settings, self.reporter, size(&copy.stat));
         let explain = |text: &str| {
             if settings.explains {
@@ -69,19 +72,20 @@ impl<'a> Copier<'a> {
         };
         let mut progress = Progress::new(copy.counter);
         let mut stream = reader.client.begin_alone(size);
-        let mut start = 0;
+        let mut proven = Vec::new();
         if let Some(left) = &left {
             let partial = left.file.file();
-            let mut prefix = Prefix::of(left, size, null, algorithm, options);
-            start = prefix.prove(&mut stream, partial, &copy.source, &mut progress, explain)?;
+            let prefix = Prefix::of(left, size, null, algorithm, options);
+            proven = prefix
+                .prove(&mut stream, partial, &copy.source, &mut progress, explain)
+                .inspect_err(|_| left.log.keep())?;
         }
-        let partial = if let Some(left) = left.filter(|_| start > 0) {
+        let start = proven.last().map_or(0, |checkpoint| checkpoint.offset);
+        let partial = if let Some(mut left) = left.filter(|_| start > 0) {
             explain(&format!(
                 "goes on behind {start} bytes that an earlier run has copied"
             ));
-            let behind = rustix::fs::ftruncate(left.file.file(), start);
-            let behind = behind.map_err(io::Error::from);
-            behind
+            left.cut(&proven)
                 .inspect_err(|_| left.log.keep())
                 .context("cannot write its copy")?;
             left
@@ -117,14 +121,18 @@ impl<'a> Copier<'a> {
         Ok(Some(contents))
     }
 
-    /// Opens the partial file that an earlier run has left. One that cannot be used is removed.
+    /// Opens the partial file that an earlier run has left. One of no use is removed.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be opened now, and stays for a later run.
     fn open_left(
         &self,
         entry: &Entry,
         copy: &PendingCopy<'_>,
         left: &LeftPartial,
         keep: &Arc<Keep>,
-    ) -> Option<OpenPartial> {
+    ) -> anyhow::Result<Option<OpenPartial>> {
         let directory = entry.destination_directory();
         let open = || -> anyhow::Result<Option<OpenPartial>> {
             if !left.has_version(&copy.stat) {
@@ -133,18 +141,14 @@ impl<'a> Copier<'a> {
             let new = rustix::fs::fstat(&copy.new_file).map_err(io::Error::from)?;
             Ok(left.open(directory, &new, keep, self.settings.durability)?)
         };
-        let opened = open();
-        let unusable = match opened {
-            Ok(Some(opened)) => return Some(opened),
-            Ok(None) => {
-                "its partial copy is of another version, or not as a run leaves it".to_owned()
-            }
-            Err(error) => format!("its partial copy cannot be opened: {error:#}"),
-        };
+        if let Some(opened) = open().context("cannot open its partial copy")? {
+            return Ok(Some(opened));
+        }
         if self.settings.explains {
-            self.reporter.note(&entry.path(), &unusable);
+            let unusable = "its partial copy is of another version, or not as a run leaves it";
+            self.reporter.note(&entry.path(), unusable);
         }
         left.remove(directory.as_fd());
-        None
+        Ok(None)
     }
 }

@@ -18,10 +18,11 @@
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 use super::atomic_file::{AtomicFile, Durability, Keep, PRIVATE, lock, temp_name};
 use crate::dircopy::stat::{is_regular, open_regular, permissions, size};
@@ -115,7 +116,7 @@ impl LeftPartial {
     ///
     /// # Errors
     ///
-    /// Those of `open(2)` and `read(2)`.
+    /// Those of `open(2)` and `read(2)` that a file of a run can have.
     pub(crate) fn open(
         &self,
         directory: &Arc<OwnedFd>,
@@ -125,7 +126,14 @@ impl LeftPartial {
     ) -> io::Result<Option<OpenPartial>> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let open = |name: &CStr, flags| -> io::Result<Option<File>> {
-            let file: File = rustix::fs::openat(directory, name, flags, Mode::empty())?.into();
+            let file: File = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
+                Ok(file) => file.into(),
+                // It is gone, is no regular file, or belongs to another user.
+                Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO | Errno::ACCESS) => {
+                    return Ok(None);
+                }
+                Err(errno) => return Err(errno.into()),
+            };
             let stat = rustix::fs::fstat(&file)?;
             let is_own = is_regular(&stat)
                 && stat.st_nlink == 1
@@ -142,10 +150,10 @@ impl LeftPartial {
         let Some((_, checkpoints, read)) = read_log(&log)? else {
             return Ok(None);
         };
-        let mut file = AtomicFile::from_left(Arc::clone(directory), self.partial.clone(), partial);
-        file.keep_if(Arc::clone(keep));
         let name = self.log.clone();
         let log = PartialLog::from_left(directory, name, log, read, keep, durability)?;
+        let mut file = AtomicFile::from_left(Arc::clone(directory), self.partial.clone(), partial);
+        file.keep_if(Arc::clone(keep));
         Ok(Some(OpenPartial {
             file,
             log,
@@ -197,6 +205,23 @@ impl OpenPartial {
             log,
             checkpoints: Vec::new(),
         })
+    }
+
+    /// Cuts both files behind the last of the checkpoints that the partial file agrees with, which
+    /// are in the order of their offsets. A later run does not meet the others again.
+    ///
+    /// # Errors
+    ///
+    /// Those of `ftruncate(2)`, of `read(2)` of the log and of [`PartialLog::add`].
+    pub(crate) fn cut(&mut self, proven: &[Checkpoint]) -> io::Result<()> {
+        let Some(last) = proven.last() else {
+            return Ok(());
+        };
+        rustix::fs::ftruncate(self.file.file(), last.offset)?;
+        if self.log.cut(proven)? != Some(*last) {
+            self.log.add(self.file.as_fd(), *last)?;
+        }
+        Ok(())
     }
 }
 

@@ -682,6 +682,102 @@ fn a_read_error_keeps_what_was_copied() {
     is_complete(&trees);
 }
 
+/// A run that goes on inside the partial copy, whose calls that contain this path fail as told.
+fn meddled_with(trees: &Trees, path: &Path, calls: &str, fault: &str) -> traced::Traced {
+    let path = path.to_str().unwrap().to_owned();
+    let trace = format!("--trace={calls}");
+    let inject = format!("--inject={calls}:{fault}");
+    let command = trees.command(&["--resume", "--lanes=never", "--jobs=1", "--explain"]);
+    traced(&command, &["-P".to_owned(), path, trace, inject])
+}
+
+const PREADS: &str = "pread64,preadv,preadv2";
+
+#[test]
+fn bytes_of_a_partial_copy_that_cannot_be_read_cost_only_what_is_behind_them() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    ended_after(&trees, &[], 1, Signal::TERM);
+    let left = Partial::only_in(&trees.copy());
+    let [first, _] = left.offsets[..] else {
+        panic!("{left:?}");
+    };
+    // The read behind the first checkpoint.
+    let n = first.div_ceil(MIB as u64) + 1;
+    let fault = format!("error=EIO:when={n}");
+    let run = meddled_with(&trees, &left.path, PREADS, &fault);
+    assert_eq!(run.injected().len(), 1, "{run:?}");
+    assert_eq!(run.run.status, 0, "{run:?}");
+    for words in [
+        "d/long: its partial copy cannot be read: Input/output error at offset ".to_owned(),
+        format!("d/long: goes on behind {first} bytes that an earlier run has copied\n"),
+    ] {
+        assert!(run.run.stderr.contains(&words), "{run:?}");
+    }
+    is_complete(&trees);
+}
+
+#[test]
+fn a_partial_copy_that_cannot_be_read_or_opened_now_stays_for_a_later_run() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    ended_after(&trees, &[], 1, Signal::TERM);
+    let left = Partial::only_in(&trees.copy());
+    let original = trees.original("d/long");
+    let name = Path::new(left.path.file_name().unwrap());
+    let log = Path::new(left.log.file_name().unwrap());
+    let unreadable = "cannot read its partial copy: Input/output error at offset 0";
+    let differing = "cannot compare it with its partial copy: Input/output error";
+    let closed = "cannot open its partial copy: Too many open files";
+    for (path, calls, fault, words) in [
+        (&*left.path, PREADS, "error=EIO:when=1+", unreadable),
+        (&original, PREADS, "error=EIO:when=1+", differing),
+        // The first call finds out whether it is a partial copy.
+        (name, "openat,openat2", "error=EMFILE:when=2+", closed),
+        (log, "openat,openat2", "error=EMFILE:when=2+", closed),
+    ] {
+        let run = meddled_with(&trees, path, calls, fault);
+        assert!(!run.injected().is_empty(), "{words}: {run:?}");
+        assert_eq!(run.run.status, 1, "{run:?}");
+        let words = format!("d/long: {words}");
+        assert!(run.run.stderr.contains(&words), "{words}: {run:?}");
+        let kept = Partial::only_in(&trees.copy());
+        assert_eq!(
+            (kept.offsets, kept.path),
+            (left.offsets.clone(), left.path.clone())
+        );
+    }
+    assert_eq!(resumed(&trees, &[]), left.last());
+    is_complete(&trees);
+}
+
+/// A checkpoint that is wrong is met by one run.
+#[test]
+fn checkpoints_behind_the_one_that_was_gone_on_from_are_dropped() {
+    let trees = tree();
+    ended_after(&trees, &[], 1, Signal::TERM);
+    let left = Partial::only_in(&trees.copy());
+    let [first, last] = left.offsets[..] else {
+        panic!("{left:?}");
+    };
+    left.flip(first);
+    let run = begin(&trees, &[SLOW]);
+    wait_until("it does not go on", || left.len() > last + (20 << 20));
+    kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+    end_of(run);
+    let more = Partial::only_in(&trees.copy());
+    assert_eq!(more.path, left.path);
+    assert!(more.offsets.starts_with(&[first]), "{more:?}");
+    assert!(!more.offsets.contains(&last), "{more:?}");
+    assert!(more.offsets.is_sorted() && more.last() > last, "{more:?}");
+    assert_eq!(resumed(&trees, &[]), more.last());
+    is_complete(&trees);
+}
+
 /// The kernel reports an error of a write-back once. If a checkpoint gets it, the copy fails all the
 /// same.
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,12 +11,12 @@ use anyhow::anyhow;
 use rustix::fs::Advice;
 use zcopy::{Sparse, Transfer};
 
-use super::writing::{Progress, WriteOptions};
+use super::writing::{OnBadBlocks, Progress, WriteOptions};
 use crate::common::digest::{Algorithm, AlgorithmSet, Digest, Stream};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::hash::pool::StreamHasher;
 use crate::dircopy::hash::reader::{
-    READ_SIZE, clear_direct, is_interrupted, limited, read_error, set_direct, stop_if_interrupted,
+    READ_SIZE, clear_direct, limited, read_error, set_direct, stop_if_interrupted,
 };
 use crate::dircopy::write::partial_file::{Checkpoint, OpenPartial};
 
@@ -60,42 +61,52 @@ impl<'a> Prefix<'a> {
         }
     }
 
-    /// Reads the partial copy, and returns the offset of the last checkpoint that it agrees with, or
-    /// 0. `stream` has got the bytes up to there, and no others. `explain` gets the reason why fewer
-    /// bytes are proven than were noted.
+    /// Reads the partial copy, and returns the checkpoints that it agrees with, in the order of their
+    /// offsets. `stream` has got the bytes up to the last one, and no others. `explain` gets the
+    /// reason why fewer bytes are proven than were noted.
     ///
     /// # Errors
     ///
-    /// The run is interrupted, or the copy could not be written.
+    /// The run is interrupted, or a file cannot be read. This tells nothing about the partial copy,
+    /// which serves a later run.
     pub(super) fn prove(
-        &mut self,
+        mut self,
         stream: &mut StreamHasher<'_, '_>,
         partial: &File,
         original: &File,
         progress: &mut Progress<'_>,
         explain: impl Fn(&str),
-    ) -> anyhow::Result<u64> {
+    ) -> anyhow::Result<Vec<Checkpoint>> {
         while let Some(end) = self.end() {
-            let proven = match self.read_past_cache(stream, partial, progress) {
-                Ok(proven) if proven < end => {
-                    explain("its partial copy has other bytes than were noted");
+            let ReadBack { proven, error } = self.read_past_cache(stream, partial, progress)?;
+            let proven = match error {
+                _ if proven == end => match is_alike(original, partial, end) {
+                    Ok(true) => return Ok(self.checkpoints),
+                    Err(error) if self.options.on_bad_blocks == OnBadBlocks::Fail => {
+                        let failed = "cannot compare it with its partial copy";
+                        return Err(anyhow!(error).context(failed));
+                    }
+                    Ok(false) | Err(_) => {
+                        explain("its partial copy has other bytes than it has now");
+                        0
+                    }
+                },
+                Some(error) if proven == 0 => {
+                    return Err(error.context("cannot read its partial copy"));
+                }
+                Some(error) => {
+                    explain(&format!("its partial copy cannot be read: {error:#}"));
                     proven
                 }
-                Ok(_) if is_alike(original, partial, end) => return Ok(end),
-                Ok(_) => {
-                    explain("its partial copy has other bytes than it has now");
-                    0
-                }
-                Err(error) if is_interrupted(&error) => return Err(error),
-                Err(error) => {
-                    explain(&format!("its partial copy cannot be read: {error:#}"));
-                    0
+                None => {
+                    explain("its partial copy has other bytes than were noted");
+                    proven
                 }
             };
             self.checkpoints.retain(|it| it.offset <= proven);
             stream.restart();
         }
-        Ok(0)
+        Ok(Vec::new())
     }
 
     /// The offset of the last checkpoint.
@@ -103,21 +114,21 @@ impl<'a> Prefix<'a> {
         Some(self.checkpoints.last()?.offset)
     }
 
-    /// Reads the partial copy up to the last checkpoint, or to one that it differs from. Returns
-    /// the offset of the last one that it agrees with.
+    /// Reads the partial copy up to the last checkpoint, to one that it differs from, or to bytes
+    /// that cannot be read.
     fn read_past_cache(
         &self,
         stream: &mut StreamHasher<'_, '_>,
         partial: &File,
         progress: &mut Progress<'_>,
-    ) -> anyhow::Result<u64> {
+    ) -> anyhow::Result<ReadBack> {
         // Pages that are not on the disk yet stay.
         let _ = rustix::fs::fadvise(partial, 0, None, Advice::DontNeed);
         // Without O_DIRECT the read takes longer.
         let _ = set_direct(partial);
-        let proven = self.read(stream, partial, progress);
+        let read = self.read(stream, partial, progress);
         clear_direct(partial)?;
-        proven
+        read
     }
 
     fn read(
@@ -125,7 +136,7 @@ impl<'a> Prefix<'a> {
         stream: &mut StreamHasher<'_, '_>,
         partial: &File,
         progress: &mut Progress<'_>,
-    ) -> anyhow::Result<u64> {
+    ) -> anyhow::Result<ReadBack> {
         let own = AlgorithmSet::from(self.algorithm);
         let mut others: Vec<(Algorithm, Stream)> = Vec::new();
         for Checkpoint { algorithm, .. } in &self.checkpoints {
@@ -177,11 +188,23 @@ impl<'a> Prefix<'a> {
                 stop_if_interrupted(self.options.interrupt)
             }
         });
-        run.run().map_err(|error| anyhow!(read_error(&error)))?;
+        let error = run.run().err();
         self.options.interrupt.check()?;
         found.take_all(stream);
-        Ok(found.proven)
+        let error = error.filter(|_| !differs.load(Ordering::Relaxed));
+        Ok(ReadBack {
+            proven: found.proven,
+            error: error.map(|error| anyhow!(read_error(&error))),
+        })
     }
+}
+
+/// What was read of a partial copy.
+struct ReadBack {
+    /// The offset of the last checkpoint that it agrees with, or 0.
+    proven: u64,
+    /// The bytes behind that cannot be read.
+    error: Option<anyhow::Error>,
 }
 
 /// Adds bytes to a stream, and to those of other algorithms.
@@ -238,14 +261,23 @@ impl Found<'_> {
 
 /// Whether samples of an original equal those of its partial copy, which has `end` bytes that are
 /// proven. The rest is proven by its version.
-fn is_alike(original: &File, partial: &File, end: u64) -> bool {
+///
+/// # Errors
+///
+/// Those of `pread(2)`.
+fn is_alike(original: &File, partial: &File, end: u64) -> io::Result<bool> {
     let len = SAMPLE.min(end);
-    [0, end - len].into_iter().all(|at| {
+    for at in [0, end - len] {
         // A MiB fits.
         let (mut one, mut other) = (vec![0; len as usize], vec![0; len as usize]);
         let read = original
             .read_exact_at(&mut one, at)
             .and_then(|()| partial.read_exact_at(&mut other, at));
-        read.is_ok() && one == other
-    })
+        match read {
+            Ok(()) if one == other => {}
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
 }

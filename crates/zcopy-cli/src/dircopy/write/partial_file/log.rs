@@ -155,6 +155,25 @@ impl PartialLog {
         Ok(())
     }
 
+    /// Cuts the log before the first checkpoint at an offset that none of these, which are sorted,
+    /// has. Returns the last one that stays.
+    ///
+    /// # Errors
+    ///
+    /// Those of `read(2)` and `ftruncate(2)`; the log has been changed.
+    pub(super) fn cut(&mut self, proven: &[Checkpoint]) -> io::Result<Option<Checkpoint>> {
+        let is_proven = |checkpoint: &Checkpoint| {
+            let found = proven.binary_search_by_key(&checkpoint.offset, |it| it.offset);
+            found.is_ok()
+        };
+        let Some((_, checkpoints, read)) = read_log_while(&self.file, is_proven)? else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        self.file.set_len(read.n_bytes)?;
+        self.chain = read.chain;
+        Ok(checkpoints.last().copied())
+    }
+
     fn write(&mut self, checkpoint: Checkpoint) -> io::Result<()> {
         let line = self.next_line(&checkpoint.line());
         self.file.write_all(&line)?;
@@ -291,6 +310,14 @@ pub(super) struct Read {
 
 /// Reads a log. `None` if it is none, or if its first entry is damaged.
 pub(super) fn read_log(log: &File) -> io::Result<Option<(Head, Vec<Checkpoint>, Read)>> {
+    read_log_while(log, |_| true)
+}
+
+/// The same, up to the first checkpoint that is not `wanted`.
+fn read_log_while(
+    log: &File,
+    wanted: impl Fn(&Checkpoint) -> bool,
+) -> io::Result<Option<(Head, Vec<Checkpoint>, Read)>> {
     rustix::fs::seek(log, SeekFrom::Start(0))?;
     let mut text = Vec::new();
     log.take(MAX_LOG).read_to_end(&mut text)?;
@@ -303,7 +330,7 @@ pub(super) fn read_log(log: &File) -> io::Result<Option<(Head, Vec<Checkpoint>, 
         let Some((entry, chain)) = checked(line, read.chain) else {
             break;
         };
-        let Some(checkpoint) = Checkpoint::parse(entry) else {
+        let Some(checkpoint) = Checkpoint::parse(entry).filter(&wanted) else {
             break;
         };
         checkpoints.push(checkpoint);

@@ -121,6 +121,35 @@ fn a_run_finds_what_another_has_left() {
     assert!(scene.find()[0].forecast(scene.directory.as_fd()).is_some());
 }
 
+/// One that is wrong would stop each later run.
+#[test]
+fn checkpoints_that_are_not_proven_leave_the_log() {
+    for (noted, proven, left) in [
+        (&[100, 200, 300][..], &[100][..], &[100][..]),
+        (&[100, 200], &[100, 200], &[100, 200]),
+        (&[100, 100], &[100], &[100, 100]),
+        (&[200, 300, 100], &[100], &[100]),
+        (&[100, 300, 200], &[100, 200], &[100, 200]),
+    ] {
+        let scene = Scene::new();
+        scene.leave(noted);
+        let proven: Vec<_> = proven.iter().map(|offset| checkpoint(*offset)).collect();
+        let mut opened = scene.open().unwrap();
+        opened.cut(&proven).unwrap();
+        let len = opened.file.file().metadata().unwrap().len();
+        assert_eq!(Some(len), proven.last().map(|last| last.offset));
+        opened
+            .log
+            .add(opened.file.as_fd(), checkpoint(250))
+            .unwrap();
+        opened.log.keep();
+        drop(opened);
+        let found = scene.open().unwrap().checkpoints;
+        let found: Vec<_> = found.iter().map(|checkpoint| checkpoint.offset).collect();
+        assert_eq!(found, [left, &[250]].concat());
+    }
+}
+
 #[test]
 fn both_files_go_with_the_copy_that_is_not_kept() {
     let scene = Scene::new();
