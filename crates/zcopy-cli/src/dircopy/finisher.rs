@@ -224,6 +224,7 @@ impl<'a> Finisher<'a> {
             Ok(result) => Some(result),
             Err(error) if is_interrupted(&error) => None,
             Err(error) => {
+                entry.directory().keep_partial(entry.name());
                 self.reporter.report_error(&path, &error);
                 Some(CopyResult::default())
             }

@@ -279,6 +279,13 @@ impl Directory {
         }
     }
 
+    /// Leaves all partial files in the copy to another run: the walk misses names of the source.
+    pub(super) fn keep_partials(&self) {
+        if let Some(partials) = self.partials.get() {
+            partials.keep_all();
+        }
+    }
+
     /// Sets the names in the source that may be damage maps.
     pub(super) fn set_source_maps(&self, names: MapNames) {
         // The walk reads each directory once.

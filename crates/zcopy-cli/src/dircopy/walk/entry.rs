@@ -250,6 +250,7 @@ impl DeferredEntry {
             None => match dirent.directory.open(None) {
                 Ok(opened) => opened,
                 Err(cause) => {
+                    dirent.directory.keep_partial(&dirent.name);
                     dirent.directory.abandon();
                     return Err(WalkError::new(dirent.path(), cause));
                 }

@@ -88,8 +88,17 @@ impl Partials {
         }
     }
 
-    /// Removes those that no copy has taken: their copies were made or left otherwise. If the walk
-    /// has ended early, they stay, and so do those of originals that cannot be examined.
+    /// Leaves all to another run: their names in the source are not known.
+    pub(super) fn keep_all(&self) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        for offer in left.iter_mut() {
+            offer.is_kept = true;
+        }
+    }
+
+    /// Removes those that no copy has taken and that are not kept: their copies were made or left
+    /// otherwise. If the walk has ended early, they stay, and so do those of originals that cannot
+    /// be examined.
     pub(super) fn end(&self, source: BorrowedFd<'_>, directory: BorrowedFd<'_>) {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         if self.stop.load(Ordering::Relaxed) {

@@ -102,6 +102,7 @@ impl<'a, R: FnMut(WalkError)> Walk<'a, R> {
             self.spill = spill;
             directory.set_source_maps(maps);
             if let Err(error) = read {
+                directory.keep_partials();
                 self.report_error(&directory, c"", Cause::Read(error));
             }
             names
@@ -156,6 +157,7 @@ impl<'a, R: FnMut(WalkError)> Walk<'a, R> {
             Err(cause) => {
                 level.names = Names::default();
                 let directory = Arc::clone(&level.directory);
+                directory.keep_partials();
                 self.report_error(&directory, c"", cause);
             }
         }
@@ -193,7 +195,12 @@ impl<'a, R: FnMut(WalkError)> Walk<'a, R> {
             return None;
         }
         match found {
-            Err(errno) => self.report_error(&directory, &name, Cause::Stat(errno.into())),
+            Err(errno) => {
+                if errno != Errno::NOENT {
+                    directory.keep_partial(&name);
+                }
+                self.report_error(&directory, &name, Cause::Stat(errno.into()));
+            }
             Ok(_) if !is_directory && temp_name::is_temp_name(name.to_bytes()) => {
                 self.report_error(&directory, &name, Cause::Unfinished);
             }
@@ -300,6 +307,7 @@ impl<R: FnMut(WalkError)> Iterator for Walk<'_, R> {
                 (Err(error), _) => {
                     level.names = Names::default();
                     let directory = Arc::clone(&level.directory);
+                    directory.keep_partials();
                     self.report_error(&directory, c"", Cause::Read(error));
                 }
             }

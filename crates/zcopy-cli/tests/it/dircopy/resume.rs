@@ -755,6 +755,37 @@ fn a_partial_copy_that_cannot_be_read_or_opened_now_stays_for_a_later_run() {
     is_complete(&trees);
 }
 
+#[test]
+fn a_directory_of_the_source_that_cannot_be_read_now_keeps_its_partial_copies() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    let left = killed(&trees, &[]);
+    let directory = trees.original("d");
+    let run = meddled_with(&trees, &directory, "getdents64", "error=EIO:when=1+");
+    assert!(!run.injected().is_empty(), "{run:?}");
+    run.run.failed_naming(&[&["d", "Input/output error"]]);
+    assert_eq!(resumed(&trees, &[]), left.last());
+    is_complete(&trees);
+}
+
+#[test]
+fn a_further_name_that_fails_keeps_its_partial_copy() {
+    let trees = tree();
+    fs::hard_link(trees.original("d/long"), trees.original("d/name")).unwrap();
+    let left = killed(&trees, &["--exclude=long"]);
+    // Its file is copied under its first name, and a directory is in the way of the other one.
+    fs::create_dir(trees.copied("d/name")).unwrap();
+    let run = trees.run(&["--resume", "--lanes=never"]);
+    run.failed_naming(&[&["d/name"]]);
+    assert!(trees.copied("d/long").exists());
+    assert_eq!(Partial::only_in(&trees.copy()).offsets, left.offsets);
+    fs::remove_dir(trees.copied("d/name")).unwrap();
+    assert_eq!(resumed(&trees, &[]), 0);
+    is_complete(&trees);
+}
+
 /// A checkpoint that is wrong is met by one run.
 #[test]
 fn checkpoints_behind_the_one_that_was_gone_on_from_are_dropped() {
