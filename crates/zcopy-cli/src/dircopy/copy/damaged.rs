@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use super::file::{PendingCopy, Started, Target};
 use super::publish::{has_name, identity_of};
+use super::resume::keep_after;
 use super::{Copier, CopyResult};
 use crate::dircopy::damage_map::{
     Damage, DamageMap, Described, EmptyFile, MapText, Rest, map_name, mapped_name, remove_map,
@@ -243,6 +244,9 @@ impl<'a> Copier<'a> {
             let exists = entry.existing().is_ok_and(|found| found.is_some());
             if exists && !has_name(entry, file) && old.is_none() {
                 self.remove_map(entry);
+            }
+            if let Some(log) = &copy.partial_log {
+                keep_after(log, &error);
             }
             self.unwritten.keep(copy.new_file, &error);
             return Err(anyhow!(error).context("cannot give its copy the name"));

@@ -6,6 +6,7 @@ use anyhow::{Context as _, anyhow, bail};
 use rustix::fs::Stat;
 
 use super::file::{AtomicFile, Method, PendingCopy, Target};
+use super::resume::keep_after;
 use super::{Copier, CopyResult, Proof};
 use crate::common::cli::message;
 use crate::common::digest::Digest;
@@ -83,14 +84,15 @@ impl Copier<'_> {
             partial_log,
             ..
         } = copy;
-        self.journal
+        let pending = self
+            .journal
             .allow_name(replace, announced)
+            .and_then(|()| identity_of(&new_file))
             .inspect_err(|_| {
                 if let Some(log) = &partial_log {
                     log.keep();
                 }
             })?;
-        let pending = identity_of(&new_file)?;
         // Without its map, a damaged copy that comes back after a crash would pass for a whole one.
         let durability = match map {
             Some(_) => Durability::Synced,
@@ -113,6 +115,9 @@ impl Copier<'_> {
                     Durability::Cached => "cannot give its copy the name",
                     Durability::Synced => "cannot give its copy the name, or not for certain",
                 };
+                if let Some(log) = &partial_log {
+                    keep_after(log, &error);
+                }
                 self.unwritten.keep(new_file, &error);
                 return Err(anyhow!(error).context(failed));
             }
@@ -167,6 +172,16 @@ impl Copier<'_> {
     /// Prepares a copy for its name: checks that the original is unchanged, [reads it back](Self::read_back)
     /// if that is wanted, sets its attributes, and waits for errors of its writes.
     pub(super) fn prepare(
+        &mut self,
+        entry: &Entry,
+        copy: &PendingCopy<'_>,
+        digest: Option<Digest>,
+    ) -> anyhow::Result<()> {
+        self.try_prepare(entry, copy, digest)
+            .inspect_err(|error| copy.keep_after(error))
+    }
+
+    fn try_prepare(
         &mut self,
         entry: &Entry,
         copy: &PendingCopy<'_>,

@@ -17,7 +17,7 @@ use crate::dircopy::hash::pool::Contents;
 use crate::dircopy::stat::size;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::atomic_file::Keep;
-use crate::dircopy::write::partial_file::{LeftPartial, MIN_SIZE, OpenPartial};
+use crate::dircopy::write::partial_file::{LeftPartial, MIN_SIZE, OpenPartial, PartialLog};
 use checkpoints::Checkpoints;
 use prefix::Prefix;
 use writing::{OnBadBlocks, Progress, WriteOptions, Writing};
@@ -25,6 +25,33 @@ use writing::{OnBadBlocks, Progress, WriteOptions, Writing};
 mod checkpoints;
 mod prefix;
 mod writing;
+
+impl PendingCopy<'_> {
+    /// Leaves a copy that has failed to a later run, if a file could not be read or written. It
+    /// goes if the disk is full, as other files need the space, and if the error is of its contents
+    /// or of those of the original.
+    pub(super) fn keep_after(&self, error: &anyhow::Error) {
+        let mut causes = error.chain();
+        if let Some(log) = &self.partial_log
+            && let Some(cause) = causes.find_map(|cause| cause.downcast_ref())
+        {
+            keep_after(log, cause);
+        }
+    }
+}
+
+/// Leaves a copy with this log to a later run, unless the disk is full.
+pub(super) fn keep_after(log: &PartialLog, error: &io::Error) {
+    if !is_of_space(error.kind()) {
+        log.keep();
+    }
+}
+
+/// Whether a write failed for want of space. Then other files need what the copy holds.
+fn is_of_space(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(kind, StorageFull | QuotaExceeded | FileTooLarge)
+}
 
 impl<'a> Copier<'a> {
     /// Whether a copy that this run does not complete is left to a later run. Of a damaged original

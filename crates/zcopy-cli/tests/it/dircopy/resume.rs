@@ -837,6 +837,75 @@ fn a_durable_copy_whose_bytes_do_not_reach_the_disk_gets_no_name() {
     is_complete(&trees);
 }
 
+/// A run of the tree, the calls of which fail as told.
+fn failing(trees: &Trees, options: &[&str], calls: &str, fault: &str) -> traced::Traced {
+    let options = [&["--resume", "--lanes=never", "--jobs=1"], options].concat();
+    traced::meddled(&trees.command(&options), calls, &format!("{calls}:{fault}"))
+}
+
+#[test]
+fn a_durable_copy_ends_with_the_first_error_of_a_sync() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    let options = ["--durable", SLOW];
+    let run = failing(&trees, &options, "fdatasync", "error=EIO:when=2");
+    run.run
+        .failed_naming(&[&["d/long: cannot write its copy: Input/output error"]]);
+    let left = Partial::only_in(&trees.copy());
+    assert!(left.offsets.is_empty(), "{left:?}");
+    assert!((64 << 20..LEN as u64).contains(&left.len()), "{left:?}");
+    assert_eq!(resumed(&trees, &options), 0);
+    is_complete(&trees);
+    // The second checkpoint of a copy, or its end. The first one serves.
+    let trees = tree();
+    let run = failing(&trees, &options, "fdatasync", "error=EIO:when=4");
+    run.run
+        .failed_naming(&[&["d/long: cannot write its copy: Input/output error"]]);
+    let left = Partial::only_in(&trees.copy());
+    assert_eq!(left.offsets.len(), 1, "{left:?}");
+    assert_eq!(resumed(&trees, &options), left.last());
+    is_complete(&trees);
+}
+
+#[test]
+fn a_copy_that_fails_behind_its_last_byte_is_kept() {
+    if !has_program("strace") {
+        return;
+    }
+    let renames = "renameat,renameat2,linkat";
+    let named = "d/long: cannot give its copy the name";
+    for (options, calls, error, words, is_kept) in [
+        (&[][..], renames, "EIO", named, true),
+        (&[], renames, "ENOSPC", named, false),
+        (
+            &["--verify"],
+            "fdatasync",
+            "EIO",
+            "d/long: cannot write its copy",
+            true,
+        ),
+    ] {
+        let trees = Trees::within(Path::new("/dev/shm"));
+        trees.put("d/long", &contents(0)[..70 * MIB + 5]);
+        let fault = format!("error={error}:when=1+");
+        let run = failing(&trees, options, calls, &fault);
+        assert!(!run.injected().is_empty(), "{run:?}");
+        assert!(run.run.stderr.contains(words), "{words}: {run:?}");
+        if is_kept {
+            let left = Partial::only_in(&trees.copy());
+            assert_eq!(left.last(), left.len(), "{left:?}");
+            assert_eq!(left.last(), 70 * MIB as u64 + 5);
+            assert_eq!(resumed(&trees, &[]), left.last());
+        } else {
+            assert!(Partial::all_in(&trees.copy()).is_empty(), "{run:?}");
+            assert_eq!(resumed(&trees, &[]), 0);
+        }
+        is_complete(&trees);
+    }
+}
+
 /// What cannot be read is skipped behind the bytes of the former run, and no digest covers it.
 #[test]
 fn a_damaged_original_is_gone_on_with_up_to_its_damage() {

@@ -5,6 +5,9 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use anyhow::anyhow;
+
+use super::keep_after;
 use crate::common::digest::{Algorithm, Digest};
 use crate::dircopy::copy::file::AtomicFile;
 use crate::dircopy::hash::pool::StreamHasher;
@@ -111,15 +114,32 @@ impl<'f> Checkpoints<'f> {
         self.log.keep();
     }
 
+    /// Whether the copy could not be brought to the disk.
+    pub(super) fn have_failed(&self) -> bool {
+        self.sync_error.is_some()
+    }
+
+    /// Checks that the copy was brought to the disk. If not, what was noted before stays for a
+    /// later run, unless the disk is full.
+    ///
+    /// # Errors
+    ///
+    /// The copy could not be brought to the disk. The error is returned once.
+    pub(super) fn check(&mut self) -> anyhow::Result<()> {
+        let Some(error) = self.sync_error.take() else {
+            return Ok(());
+        };
+        keep_after(&self.log, &error);
+        Err(anyhow!(error).context("cannot write its copy"))
+    }
+
     /// The log, which lives as long as the copy has no name.
     ///
     /// # Errors
     ///
-    /// The copy could not be brought to the disk.
-    pub(super) fn into_log(self) -> io::Result<PartialLog> {
-        match self.sync_error {
-            Some(error) => Err(error),
-            None => Ok(self.log),
-        }
+    /// Those of [`check`](Self::check).
+    pub(super) fn into_log(mut self) -> anyhow::Result<PartialLog> {
+        self.check()?;
+        Ok(self.log)
     }
 }

@@ -1,12 +1,14 @@
 //! Writes a copy from an offset on.
 
 use std::fs::File;
-use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use zcopy::{Ended, RateLimiter, Report, Side, SkipErrors, Sparse, Transfer};
 
 use super::checkpoints::Checkpoints;
+use super::is_of_space;
 use crate::dircopy::copy::file::{AtomicFile, transfer_error_from};
 use crate::dircopy::copy::write_back::FileWriteBack;
 use crate::dircopy::counts::Count;
@@ -86,6 +88,8 @@ impl Writing<'_, '_, '_, '_> {
         size: u64,
         options: WriteOptions<'_>,
     ) -> anyhow::Result<Option<(Report, DamageMap)>> {
+        // A copy that has not come to the disk gets no name, and needs no more bytes.
+        let has_failed = AtomicBool::new(false);
         let rest = |from: u64| {
             let transfer = Transfer::new(original, copy)
                 .source_offset(from)
@@ -93,12 +97,22 @@ impl Writing<'_, '_, '_, '_> {
                 .limit(read_limit(size).saturating_sub(from))
                 .buffer_size(options.block_size);
             let transfer = limited(transfer, options.rate_limiter);
-            transfer.observe(|_| stop_if_interrupted(options.interrupt))
+            transfer.observe(|_| {
+                if has_failed.load(Ordering::Relaxed) {
+                    ControlFlow::Break(())
+                } else {
+                    stop_if_interrupted(options.interrupt)
+                }
+            })
         };
         let mut from = self.position;
         let mut skipped = DamageMap::default();
         let run = rest(from).sparse(Sparse::KeepUnwritten);
-        let report = match run.inspect(|bytes| self.pass(bytes)).run() {
+        let run = run.inspect(|bytes| {
+            self.pass(bytes);
+            has_failed.store(self.checkpoints.have_failed(), Ordering::Relaxed);
+        });
+        let report = match run.run() {
             Ok(report) => report,
             Err(error) => {
                 let end = from + error.bytes();
@@ -135,6 +149,7 @@ impl Writing<'_, '_, '_, '_> {
             }
         };
         let end = from + report.bytes();
+        self.checkpoints.check()?;
         if report.ended() == Ended::Stopped {
             self.note_end(end);
             self.checkpoints.keep();
@@ -177,21 +192,18 @@ impl Writing<'_, '_, '_, '_> {
             ..
         } = self;
         write_back.finish(position);
-        let contents = stream.finish().ok_or_else(no_digest)?;
+        let Some(contents) = stream.finish() else {
+            checkpoints.keep();
+            return Err(no_digest());
+        };
         if let Contents::Digest(digest) = &contents {
             checkpoints.note_digest(position, *digest);
         }
-        let log = checkpoints.into_log().context("cannot write its copy")?;
-        Ok((contents, log))
+        Ok((contents, checkpoints.into_log()?))
     }
 }
 
 /// Whether a write failed for want of space. Then other files need what the copy holds.
 fn is_full(error: &zcopy::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    let is_of_space = matches!(
-        error.io_error_kind(),
-        StorageFull | QuotaExceeded | FileTooLarge
-    );
-    error.side() == Side::Sink && is_of_space
+    error.side() == Side::Sink && is_of_space(error.io_error_kind())
 }
