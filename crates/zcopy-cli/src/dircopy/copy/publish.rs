@@ -81,7 +81,7 @@ impl Copier<'_> {
             method,
             n_bytes,
             resumed_bytes,
-            partial_log,
+            mut partial_log,
             ..
         } = copy;
         let pending = self
@@ -98,7 +98,14 @@ impl Copier<'_> {
             Some(_) => Durability::Synced,
             None => durability,
         };
-        let exclusivity = match new_file.try_commit(entry.name(), replace, durability) {
+        if let Some(log) = &mut partial_log {
+            log.begin_naming();
+        }
+        let committed = new_file.try_commit(entry.name(), replace, durability);
+        if let (Some(log), Err(_)) = (&mut partial_log, &committed) {
+            log.cancel_naming();
+        }
+        let exclusivity = match committed {
             Ok(exclusivity) => exclusivity,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.ensure_own_name(entry, PriorRecord::default())?;

@@ -21,6 +21,9 @@ use crate::dircopy::write::atomic_file::{Durability, Keep, PRIVATE, lock, temp_n
 /// The first line of a log.
 const MAGIC: &[u8] = b"# zc-dircopy partial, version 1\n";
 
+/// The entry that tells that the copy is about to get its name.
+const NAMING: &str = " n\n";
+
 /// How many hexadecimal digits of the check are written.
 const CHECK_DIGITS: usize = 16;
 
@@ -71,6 +74,8 @@ pub(crate) struct PartialLog {
     durability: Durability,
     /// Whether a write has failed. The log may end with a part of a line.
     is_broken: bool,
+    /// The length and the digest of the log before the copy was about to get its name.
+    unnamed: Option<(u64, Digest)>,
 }
 
 impl PartialLog {
@@ -93,6 +98,7 @@ impl PartialLog {
             keep: Arc::clone(keep),
             durability,
             is_broken: false,
+            unnamed: None,
         })
     }
 
@@ -120,6 +126,7 @@ impl PartialLog {
             keep: Arc::clone(keep),
             durability,
             is_broken: false,
+            unnamed: None,
         };
         let line = log.next_line(&head.line());
         log.file.write_all(&[MAGIC, &line].concat())?;
@@ -182,6 +189,26 @@ impl PartialLog {
             Durability::Cached => begin_write_back(self.file.as_fd()),
         }
         Ok(())
+    }
+
+    /// Tells that the copy is about to get its name. No run goes on with a file of which the log
+    /// tells that: on a file system that cannot rename without replacing, a run that is killed may
+    /// leave it with both names.
+    pub(crate) fn begin_naming(&mut self) {
+        let Ok(metadata) = self.file.metadata() else {
+            return;
+        };
+        self.unnamed = Some((metadata.len(), self.chain));
+        let line = self.next_line(NAMING);
+        self.is_broken |= self.file.write_all(&line).is_err();
+    }
+
+    /// Takes back what [`begin_naming`](Self::begin_naming) has told: the copy has not got its name.
+    pub(crate) fn cancel_naming(&mut self) {
+        if let Some((len, chain)) = self.unnamed.take() {
+            self.chain = chain;
+            self.is_broken |= self.file.set_len(len).is_err();
+        }
     }
 
     /// Leaves both files when they are dropped, unless the copy has its name by then.
@@ -308,7 +335,8 @@ pub(super) struct Read {
     n_bytes: u64,
 }
 
-/// Reads a log. `None` if it is none, or if its first entry is damaged.
+/// Reads a log. `None` if it is none, if its first entry is damaged, or if the file may have its
+/// name already.
 pub(super) fn read_log(log: &File) -> io::Result<Option<(Head, Vec<Checkpoint>, Read)>> {
     read_log_while(log, |_| true)
 }
@@ -330,6 +358,9 @@ fn read_log_while(
         let Some((entry, chain)) = checked(line, read.chain) else {
             break;
         };
+        if entry == NAMING {
+            return Ok(None);
+        }
         let Some(checkpoint) = Checkpoint::parse(entry).filter(&wanted) else {
             break;
         };
