@@ -52,7 +52,8 @@ pub(crate) fn check(
         return Ok(());
     }
     let mut needed = Needed::of(settings, root, options, None, &free);
-    if needed.exceeds(&free) && !root.is_new() {
+    // What a destination has already is not taken from what is left to others.
+    if (needed.exceeds(&free) || shared.is_some()) && !root.is_new() {
         needed = Needed::of(settings, root, options, Some(destination), &free);
     }
     if !needed.exceeds(&free) {

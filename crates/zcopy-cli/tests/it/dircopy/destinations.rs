@@ -388,6 +388,22 @@ fn destinations_of_one_file_system_share_its_space() {
 }
 
 #[test]
+fn what_one_destination_has_already_takes_no_space_from_another() {
+    let Some(root) = mount_tmpfs(20) else {
+        return;
+    };
+    let mut scene = Scene::of(Trees::new(), 2);
+    scene.trees.put("long", vec![7; 8 << 20]);
+    scene.destinations = ["one", "other"].map(|name| root.dir().join(name)).into();
+    scene.succeeds(&[]).are_whole();
+    // Whichever run looks first.
+    for _ in 0..5 {
+        fs::remove_dir_all(&scene.destinations[1]).unwrap();
+        scene.succeeds(&["--no-hash-skipped"]).are_whole();
+    }
+}
+
+#[test]
 fn a_write_that_fails_leaves_the_other_destination_whole() {
     if !has_program("strace") {
         return;
