@@ -259,7 +259,7 @@ impl<'a> Copies<'a> {
         let partials = self.partials.get_or_insert_with(|| {
             // A directory that cannot be listed has none.
             let names = leftovers(directory).unwrap_or_default();
-            LeftPartial::find(directory, names.files())
+            LeftPartial::find(directory, names.files()).unwrap_or_default()
         });
         let mut partials = partials.iter();
         let partial = partials.find(|it| it.is_of(name))?;

@@ -16,6 +16,8 @@ use crate::dircopy::write::partial_file::LeftPartial;
 #[derive(Debug)]
 pub(super) struct Partials {
     left: Mutex<Vec<Offer>>,
+    /// Other temporary names that may belong to one, as they could not be examined.
+    unexamined: Vec<CString>,
     /// The flag that ends the walk early.
     stop: Arc<AtomicBool>,
 }
@@ -47,7 +49,11 @@ impl Partials {
         };
         let names = leftovers.files().iter();
         let names: Vec<_> = names.filter(|name| !is_recorded(name)).cloned().collect();
-        let mut found = LeftPartial::find(directory, &names);
+        let (mut found, unexamined) = match LeftPartial::find(directory, &names) {
+            Ok(found) => (found, Vec::new()),
+            // They stay for another run.
+            Err(_) => (Vec::new(), names),
+        };
         found.retain(|partial| {
             let name = partial.name();
             name.is_some_and(|name| match rustix::fs::statat(source, &name, flags) {
@@ -63,14 +69,16 @@ impl Partials {
         };
         Some(Self {
             left: Mutex::new(found.into_iter().map(offer).collect()),
+            unexamined,
             stop: Arc::clone(options.stop_flag()),
         })
     }
 
-    /// Whether a temporary name belongs to one of them.
+    /// Whether a temporary name belongs to one of them, or may do so.
     pub(super) fn have_name(&self, temp_name: &CStr) -> bool {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.iter().any(|offer| offer.partial.has_name(temp_name))
+            || self.unexamined.iter().any(|name| **name == *temp_name)
     }
 
     /// Takes the partial file for the copy of this name.

@@ -36,6 +36,15 @@ mod log;
 /// than a second on most disks.
 pub(crate) const MIN_SIZE: u64 = 64 << 20;
 
+/// The errors of `open(2)` of a file that is gone, is no regular one, or belongs to another user.
+const UNUSABLE: [Errno; 5] = [
+    Errno::NOENT,
+    Errno::LOOP,
+    Errno::ISDIR,
+    Errno::NXIO,
+    Errno::ACCESS,
+];
+
 /// A file in a directory of the destination, as a partial file is.
 type PartialCopy = AtomicFile<Arc<OwnedFd>>;
 
@@ -51,31 +60,43 @@ pub(crate) struct LeftPartial {
 
 impl LeftPartial {
     /// The partial files among these temporary names. Both files of each exist.
-    pub(crate) fn find(directory: BorrowedFd<'_>, temp_names: &[CString]) -> Vec<Self> {
-        let logs = temp_names.iter().filter_map(|name| {
-            let (file, _) = open_regular(directory, name).ok()?;
+    ///
+    /// # Errors
+    ///
+    /// Those of `open(2)` and `read(2)` that a log can have. Each of the names may belong to a
+    /// partial file then.
+    pub(crate) fn find(directory: BorrowedFd<'_>, temp_names: &[CString]) -> io::Result<Vec<Self>> {
+        let mut found = Vec::new();
+        for name in temp_names {
+            let file = match open_regular(directory, name) {
+                Ok((file, _)) => file,
+                Err(error) if is_no_log(&error) => continue,
+                Err(error) => return Err(error),
+            };
             let mut begin = Vec::new();
             // No name is longer than 255 bytes, and so no first entry than 1 KiB.
-            file.take(1 << 10).read_to_end(&mut begin).ok()?;
-            let (head, _) = parse(&begin)?;
+            file.take(1 << 10).read_to_end(&mut begin)?;
+            let Some((head, _)) = parse(&begin) else {
+                continue;
+            };
             let Head {
                 partial,
                 name: original,
                 version,
             } = head;
-            let is_listed = temp_names.contains(&partial) && partial != *name;
-            is_listed.then(|| Self {
-                log: name.clone(),
-                partial,
-                name: original,
-                version,
-            })
-        });
-        let mut found: Vec<Self> = logs.collect();
+            if temp_names.contains(&partial) && partial != *name {
+                found.push(Self {
+                    log: name.clone(),
+                    partial,
+                    name: original,
+                    version,
+                });
+            }
+        }
         // A file belongs to one log.
         found.sort_by(|a, b| a.partial.cmp(&b.partial));
         found.dedup_by(|a, b| a.partial == b.partial);
-        found
+        Ok(found)
     }
 
     /// Whether it is a part of a copy of this name.
@@ -128,10 +149,7 @@ impl LeftPartial {
         let open = |name: &CStr, flags| -> io::Result<Option<File>> {
             let file: File = match rustix::fs::openat(directory, name, flags, Mode::empty()) {
                 Ok(file) => file.into(),
-                // It is gone, is no regular file, or belongs to another user.
-                Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO | Errno::ACCESS) => {
-                    return Ok(None);
-                }
+                Err(errno) if UNUSABLE.contains(&errno) => return Ok(None),
                 Err(errno) => return Err(errno.into()),
             };
             let stat = rustix::fs::fstat(&file)?;
@@ -168,6 +186,14 @@ impl LeftPartial {
             temp_name::sweep_name(directory, name);
         }
     }
+}
+
+/// Whether a name that cannot be opened is no log of this user.
+fn is_no_log(error: &io::Error) -> bool {
+    let errno = Errno::from_io_error(error);
+    // EINVAL has no number: the file is no regular one.
+    error.kind() == io::ErrorKind::InvalidInput
+        || errno.is_some_and(|errno| UNUSABLE.contains(&errno))
 }
 
 /// A partial file that is open.

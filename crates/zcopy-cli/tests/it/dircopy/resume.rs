@@ -786,6 +786,23 @@ fn a_further_name_that_fails_keeps_its_partial_copy() {
     is_complete(&trees);
 }
 
+/// It is not known which file it is of, so that the run copies all.
+#[test]
+fn a_log_that_cannot_be_opened_now_is_not_removed_with_its_file() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = tree();
+    let left = killed(&trees, &[]);
+    let log = Path::new(left.log.file_name().unwrap());
+    let run = meddled_with(&trees, log, "openat,openat2", "error=EIO:when=1");
+    assert_eq!(run.injected().len(), 1, "{run:?}");
+    assert_eq!(run.run.status, 0, "{run:?}");
+    assert_eq!(Partial::only_in(&trees.copy()).last(), left.last());
+    assert_eq!(resumed(&trees, &[]), 0);
+    is_complete(&trees);
+}
+
 /// A checkpoint that is wrong is met by one run.
 #[test]
 fn checkpoints_behind_the_one_that_was_gone_on_from_are_dropped() {

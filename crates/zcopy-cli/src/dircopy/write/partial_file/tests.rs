@@ -55,7 +55,7 @@ impl Scene {
 
     fn find(&self) -> Vec<LeftPartial> {
         let names = leftovers(self.directory.as_fd()).unwrap();
-        LeftPartial::find(self.directory.as_fd(), names.files())
+        LeftPartial::find(self.directory.as_fd(), names.files()).unwrap()
     }
 
     fn open(&self) -> Option<OpenPartial> {
