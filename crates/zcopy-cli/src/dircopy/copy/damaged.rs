@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
 use super::file::{PendingCopy, Started, Target};
-use super::publish::{has_name, identity_of};
+use super::publish::{has_name, identity_of, named};
 use super::resume::keep_after;
 use super::{Copier, CopyResult};
 use crate::dircopy::damage_map::{
@@ -236,10 +236,9 @@ impl<'a> Copier<'a> {
         write_map(entry, map, size(&copy.stat), replace_map)?;
         self.cancel_announced(entry, prior);
         let file = identity_of(&copy.new_file)?;
-        if let Err(error) = copy
-            .new_file
-            .try_commit(entry.name(), replace, Durability::Synced)
-        {
+        let new_file = &mut copy.new_file;
+        let name = || new_file.try_commit(entry.name(), replace, Durability::Synced);
+        if let Err(error) = named(name, copy.partial_log.as_mut()) {
             // If the copy has its name, it may have it on the disk too, and needs the map.
             let exists = entry.existing().is_ok_and(|found| found.is_some());
             if exists && !has_name(entry, file) && old.is_none() {

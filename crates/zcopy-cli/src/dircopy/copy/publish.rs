@@ -22,6 +22,7 @@ use crate::dircopy::stat::{Identity, identity};
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::atomic_file::{Durability, Replace};
 use crate::dircopy::write::metadata::{self, Named, Permissions, Replaces};
+use crate::dircopy::write::partial_file::PartialLog;
 
 impl Copier<'_> {
     /// Gives a [prepared](Self::prepare_or_cancel) copy its name. With [`Durability::Synced`] it
@@ -98,14 +99,8 @@ impl Copier<'_> {
             Some(_) => Durability::Synced,
             None => durability,
         };
-        if let Some(log) = &mut partial_log {
-            log.begin_naming();
-        }
-        let committed = new_file.try_commit(entry.name(), replace, durability);
-        if let (Some(log), Err(_)) = (&mut partial_log, &committed) {
-            log.cancel_naming();
-        }
-        let exclusivity = match committed {
+        let name = || new_file.try_commit(entry.name(), replace, durability);
+        let exclusivity = match named(name, partial_log.as_mut()) {
             Ok(exclusivity) => exclusivity,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 self.ensure_own_name(entry, PriorRecord::default())?;
@@ -309,4 +304,20 @@ pub(super) fn identity_of(new_file: &AtomicFile) -> anyhow::Result<Identity> {
 pub(super) fn has_name(entry: &Entry, file: Identity) -> bool {
     let existing = entry.existing().ok().flatten();
     existing.is_some_and(|existing| identity(&existing) == file)
+}
+
+/// Gives a copy its name by `name`. The log of a copy that a later run could go on with tells that
+/// it may have the name, until this has failed.
+pub(super) fn named<T>(
+    name: impl FnOnce() -> io::Result<T>,
+    mut log: Option<&mut PartialLog>,
+) -> io::Result<T> {
+    if let Some(log) = &mut log {
+        log.begin_naming();
+    }
+    name().inspect_err(|_| {
+        if let Some(log) = log {
+            log.cancel_naming();
+        }
+    })
 }
