@@ -169,6 +169,15 @@ fn a_link_in_place_of_a_closed_directory_leads_nowhere() {
 
 #[test]
 fn another_directory_that_got_the_number_of_a_removed_one_is_not_taken_for_it() {
+    // Another test may be given the number first.
+    let is_shown = (0..50).any(|_| shows_another_directory_of_the_same_number());
+    if !is_shown {
+        crate::skip::skip("no number of a directory is given again here");
+    }
+}
+
+/// Whether the number of a removed directory was given to another one.
+fn shows_another_directory_of_the_same_number() -> bool {
     let pair = Pair::new();
     let elsewhere = pair.scratch.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
@@ -188,13 +197,13 @@ fn another_directory_that_got_the_number_of_a_removed_one_is_not_taken_for_it() 
             }
         }
     });
-    if !has_number {
-        return crate::skip::skip("no number of a directory is given again here");
+    if has_number {
+        let seen = copied
+            .complains(["a/b: cannot open directory: No such file or directory (os error 2)"]);
+        assert_eq!(seen, paths(["a/z", "z"]));
+        assert!(!pair.destination("a/b/z").exists());
     }
-    let seen =
-        copied.complains(["a/b: cannot open directory: No such file or directory (os error 2)"]);
-    assert_eq!(seen, paths(["a/z", "z"]));
-    assert!(!pair.destination("a/b/z").exists());
+    has_number
 }
 
 #[test]
