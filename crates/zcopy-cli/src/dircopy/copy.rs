@@ -176,7 +176,7 @@ pub(crate) struct Copier<'a> {
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) unwritten: &'a UnwrittenFiles,
     /// Begins to write long copies to the disk.
-    pub(crate) write_back: &'a WriteBackThread,
+    pub(crate) write_back: &'a WriteBackThread<'a>,
     /// Shares the reads of long files with the runs of other destinations.
     pub(crate) shared_reads: Option<&'a Member<'a>>,
     /// Entries that [`flush_journal_queue`](Self::flush_journal_queue) adds to the journal.

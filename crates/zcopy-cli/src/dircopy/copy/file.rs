@@ -296,7 +296,7 @@ impl<'a> Copier<'a> {
             return Ok(contents);
         }
         let mut skipped = DamageMap::default();
-        let mut write_back = self.write_back.follow(&copy.new_file);
+        let mut write_back = self.write_back.follow(entry, &copy.new_file);
         let size = size(&copy.stat);
         let mut transfer = Transfer::new(&copy.source, &copy.new_file).limit(read_limit(size));
         transfer = if self.settings.skips_errors {

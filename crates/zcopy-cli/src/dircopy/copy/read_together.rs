@@ -49,7 +49,7 @@ impl Copier<'_> {
         let algorithm = self.settings.wants_digests();
         let algorithm = algorithm.then_some(self.reader.algorithm);
         let version = Version::new(&copy.stat, algorithm);
-        let mut write_back = self.write_back.follow(&copy.new_file);
+        let mut write_back = self.write_back.follow(entry, &copy.new_file);
         let counter = copy.counter;
         let mut pass = |n| {
             write_back.add(n);

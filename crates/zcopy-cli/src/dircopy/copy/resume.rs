@@ -126,7 +126,7 @@ impl<'a> Copier<'a> {
         let mut writing = Writing {
             stream,
             checkpoints: Checkpoints::new(partial.log, &copy.new_file, algorithm, start),
-            write_back: self.write_back.follow(&copy.new_file),
+            write_back: self.write_back.follow(entry, &copy.new_file),
             progress,
             position: start,
         };

@@ -1,12 +1,21 @@
 //! Begins to write copies to the disk while the rest of the tree is read. The kernel alone would
 //! let gigabytes wait, and a run ends when all of them are on the disk.
 
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, Scope};
 
+use anyhow::anyhow;
+use rustix::io::Errno;
+
 use super::file::AtomicFile;
 use crate::common::sys::begin_write_back;
+use crate::dircopy::reporter::Reporter;
+use crate::dircopy::walk::Entry;
 use crate::dircopy::write::file_system::Storage;
 
 /// The number of bytes of a file that wait in the page cache until they begin to be written to the
@@ -22,35 +31,76 @@ const LONG: u64 = 1 << 20;
 /// The call that begins it waits while the queue of the disk is full. Copies wait for the thread
 /// only if many files do, so that the source is read on while the disk stalls.
 #[derive(Debug)]
-pub(crate) struct WriteBackThread {
+pub(crate) struct WriteBackThread<'a> {
     /// `None` without a thread: copies then make the calls themselves.
-    queue: Option<SyncSender<OwnedFd>>,
+    queue: Option<SyncSender<(OwnedFd, Arc<CopyName>)>>,
+    reporter: &'a Reporter<'a>,
 }
 
-impl WriteBackThread {
-    /// Starts the thread. At most `n_queued` descriptors wait; without any, there is no thread.
-    pub(crate) fn start<'scope>(scope: &'scope Scope<'scope, '_>, n_queued: usize) -> Self {
-        if n_queued == 0 {
-            return Self { queue: None };
-        }
-        let (queue, files): (_, Receiver<OwnedFd>) = sync_channel(n_queued);
-        let begin_each = move || {
-            for file in files {
-                begin_write_back(file.as_fd());
-            }
-        };
-        let started = thread::Builder::new().spawn_scoped(scope, begin_each);
-        Self {
-            queue: started.is_ok().then_some(queue),
+/// The path of a copy, to report that it may not be on the disk.
+#[derive(Debug)]
+struct CopyName {
+    path: PathBuf,
+    /// Whether this has been reported.
+    is_reported: AtomicBool,
+}
+
+impl CopyName {
+    /// Begins to write the copy. The kernel reports an error of this call nowhere else.
+    fn begin(&self, file: BorrowedFd<'_>, reporter: &Reporter<'_>) {
+        if let Err(error) = begin_write_back(file)
+            && is_loss(&error)
+            && !self.is_reported.swap(true, Ordering::Relaxed)
+        {
+            let error = anyhow!(error).context("its copy may not be on the disk");
+            reporter.report_error(&self.path, &error);
         }
     }
+}
 
-    /// Follows a copy that is being written.
-    pub(super) fn follow<'a>(&'a self, file: &'a AtomicFile) -> FileWriteBack<'a> {
-        // A duplicate takes part in what a server reports when a file is closed.
-        let is_local = Storage::of(file.as_fd()) == Storage::Disk;
+/// Whether an error tells that bytes are lost. Others tell that the call cannot be made.
+fn is_loss(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::IO.raw_os_error())
+        || matches!(
+            error.kind(),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+        )
+}
+
+impl<'a> WriteBackThread<'a> {
+    /// Starts the thread. At most `n_queued` descriptors wait; without any, there is no thread.
+    pub(crate) fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        n_queued: usize,
+        reporter: &'a Reporter<'a>,
+    ) -> Self
+    where
+        'a: 'scope,
+    {
+        let mut queue = None;
+        if n_queued > 0 {
+            let (sender, files): (_, Receiver<(OwnedFd, Arc<CopyName>)>) = sync_channel(n_queued);
+            let begin_each = move || {
+                for (file, name) in files {
+                    name.begin(file.as_fd(), reporter);
+                }
+            };
+            let started = thread::Builder::new().spawn_scoped(scope, begin_each);
+            queue = started.is_ok().then_some(sender);
+        }
+        Self { queue, reporter }
+    }
+
+    /// Follows the copy of an entry while it is written.
+    pub(super) fn follow<'f>(
+        &'f self,
+        entry: &'f Entry,
+        file: &'f AtomicFile,
+    ) -> FileWriteBack<'f> {
         FileWriteBack {
-            queue: self.queue.as_ref().filter(|_| is_local),
+            thread: self,
+            entry,
+            name: None,
             file: file.as_fd(),
             n_waiting: 0,
         }
@@ -59,7 +109,9 @@ impl WriteBackThread {
 
 /// Begins to write one copy to the disk, again and again.
 pub(super) struct FileWriteBack<'a> {
-    queue: Option<&'a SyncSender<OwnedFd>>,
+    thread: &'a WriteBackThread<'a>,
+    entry: &'a Entry,
+    name: Option<Arc<CopyName>>,
     file: BorrowedFd<'a>,
     /// The number of bytes since the last beginning.
     n_waiting: u64,
@@ -73,26 +125,39 @@ impl FileWriteBack<'_> {
             return;
         }
         self.n_waiting = 0;
-        let Some(queue) = self.queue else {
-            return begin_write_back(self.file);
-        };
-        if let Ok(file) = self.file.try_clone_to_owned() {
-            // If the queue is full, the next step or the end covers this one.
-            let _: Result<(), TrySendError<_>> = queue.try_send(file);
-        }
+        // If the queue is full, the next step or the end covers this one.
+        self.begin(|queue, file| match queue.try_send(file) {
+            Ok(()) | Err(TrySendError::Full(_)) => true,
+            Err(TrySendError::Disconnected(_)) => false,
+        });
     }
 
     /// Begins to write the rest of a copy that has `n_bytes`.
-    pub(super) fn finish(self, n_bytes: u64) {
-        if n_bytes < LONG {
-            return;
+    pub(super) fn finish(mut self, n_bytes: u64) {
+        if n_bytes >= LONG {
+            self.begin(|queue, file| queue.send(file).is_ok());
         }
-        let file = self.queue.and_then(|queue| {
-            let file = self.file.try_clone_to_owned().ok()?;
-            queue.send(file).ok()
+    }
+
+    /// Begins to write the copy in the thread, or without it if `send` returns false.
+    fn begin(
+        &mut self,
+        send: impl FnOnce(&SyncSender<(OwnedFd, Arc<CopyName>)>, (OwnedFd, Arc<CopyName>)) -> bool,
+    ) {
+        let entry = self.entry;
+        let name = self.name.get_or_insert_with(|| {
+            let (path, is_reported) = (entry.path(), AtomicBool::new(false));
+            Arc::new(CopyName { path, is_reported })
         });
-        if file.is_none() {
-            begin_write_back(self.file);
+        // A duplicate takes part in what a server reports when a file is closed.
+        let queue = self.thread.queue.as_ref();
+        let queue = queue.filter(|_| Storage::of(self.file) == Storage::Disk);
+        let is_sent = queue.is_some_and(|queue| {
+            let file = self.file.try_clone_to_owned();
+            file.is_ok_and(|file| send(queue, (file, Arc::clone(name))))
+        });
+        if !is_sent {
+            name.begin(self.file, self.thread.reporter);
         }
     }
 }

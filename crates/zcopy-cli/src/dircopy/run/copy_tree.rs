@@ -386,7 +386,7 @@ impl Entries<'_> {
         let walk = self.root.walk_with(options, names, on_error);
         let mut batches = Batches::new(walk, lookup, sizes::max_short(settings), syncs);
         thread::scope(|scope| {
-            let write_back = WriteBackThread::start(scope, budget.n_write_backs());
+            let write_back = WriteBackThread::start(scope, budget.n_write_backs(), reporter);
             let hash_pool = HashPool::start(
                 scope,
                 settings.algorithm,

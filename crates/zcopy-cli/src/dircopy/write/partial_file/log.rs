@@ -13,7 +13,6 @@ use rustix::fs::{OFlags, SeekFrom, Stat};
 
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
 use crate::common::digest::{Algorithm, AlgorithmSet, Digest, Stream};
-use crate::common::sys::begin_write_back;
 use crate::dircopy::mtime::Time;
 use crate::dircopy::stat::{identity, size};
 use crate::dircopy::write::atomic_file::{Durability, Keep, PRIVATE, lock, temp_name};
@@ -184,9 +183,8 @@ impl PartialLog {
     fn write(&mut self, checkpoint: Checkpoint) -> io::Result<()> {
         let line = self.next_line(&checkpoint.line());
         self.file.write_all(&line)?;
-        match self.durability {
-            Durability::Synced => rustix::fs::fdatasync(&self.file)?,
-            Durability::Cached => begin_write_back(self.file.as_fd()),
+        if self.durability == Durability::Synced {
+            rustix::fs::fdatasync(&self.file)?;
         }
         Ok(())
     }
