@@ -58,7 +58,7 @@ pub(crate) struct Forecast<'a> {
     /// The file that the destination has under this name.
     pub(crate) existing: Option<Stat>,
     pub(crate) action: Action,
-    /// What an earlier run has left of its copy.
+    /// The part of its copy that an earlier run has left.
     pub(crate) begun: Option<Begun>,
 }
 
@@ -253,7 +253,7 @@ impl<'a> Copies<'a> {
         Ok(opened.map(AsFd::as_fd))
     }
 
-    /// What an earlier run has written of a copy in the open directory.
+    /// The part of a copy in the open directory that an earlier run has written.
     fn begun(&mut self, name: &CStr, stat: &Stat) -> Option<Begun> {
         let directory = self.open.as_ref()?.1.as_ref()?.as_fd();
         let partials = self.partials.get_or_insert_with(|| {

@@ -332,7 +332,7 @@ impl<'a> Reporter<'a> {
         State::new(self.counts, interrupt)
     }
 
-    /// What stands above the summary and the plan of one of several destinations.
+    /// The line above the summary and the plan of one of several destinations.
     fn heading(&self) -> String {
         let destination = self.destination.as_ref();
         destination.map_or_else(String::new, |path| {

@@ -2,8 +2,9 @@
 //!
 //! Such a file is written under a temporary name, and a log beside it notes the digest of the bytes
 //! so far, now and then (`checkpoints`). A later run reads these bytes back, compares their digest
-//! with the log (`prefix`), and goes on behind them (`writing`) with the hasher that has read them. So each
-//! byte of a digest has been read in this run, or has been proven by a digest of an earlier one.
+//! with the log (`prefix`), and goes on behind them (`writing`) with the hasher that has read them.
+//! So each byte of a digest has been read in this run, or has been proven by a digest of an earlier
+//! one.
 
 use std::io;
 use std::os::fd::AsFd as _;

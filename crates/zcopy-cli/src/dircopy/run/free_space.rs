@@ -52,7 +52,7 @@ pub(crate) fn check(
         return Ok(());
     }
     let mut needed = Needed::of(settings, root, options, None, &free);
-    // What a destination has already is not taken from what is left to others.
+    // Files that a destination has already take no space from the others.
     if (needed.exceeds(&free) || shared.is_some()) && !root.is_new() {
         needed = Needed::of(settings, root, options, Some(destination), &free);
     }
@@ -80,7 +80,7 @@ pub(crate) struct SharedSpace(Mutex<HashMap<u64, SharedFileSystem>>);
 #[derive(Debug)]
 struct SharedFileSystem {
     n_sharing: u64,
-    /// What is free of it before any of them is copied to. `None` if it does not tell.
+    /// The free space before any of them is copied to. `None` if the file system does not tell.
     free: Option<Free>,
 }
 
@@ -122,7 +122,7 @@ impl SharedSpace {
 /// The share that one of several destinations has in its file system.
 struct Share<'a> {
     n_sharing: u64,
-    /// What the others leave.
+    /// The space that the others leave.
     free: Option<Free>,
     device: u64,
     file_systems: MutexGuard<'a, HashMap<u64, SharedFileSystem>>,
@@ -261,7 +261,7 @@ impl Needed {
                 Action::Replace => {}
             }
             if is_regular(&shown.stat) && !clones.can_clone(&shown) {
-                // What an earlier run has written is there, or is removed before it is written anew.
+                // The bytes of an earlier run are there, or are removed before they are written anew.
                 let begun = shown
                     .begun
                     .map_or(0, |begun| file_system::allocated(&begun.stat));

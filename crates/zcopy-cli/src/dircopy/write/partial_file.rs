@@ -201,7 +201,7 @@ fn is_no_log(error: &io::Error) -> bool {
 pub(crate) struct OpenPartial {
     pub(crate) file: PartialCopy,
     pub(crate) log: PartialLog,
-    /// What earlier runs have written.
+    /// The parts of copies that earlier runs have written.
     pub(crate) checkpoints: Vec<Checkpoint>,
 }
 

@@ -37,8 +37,8 @@ pub(super) struct Prefix<'a> {
 }
 
 impl<'a> Prefix<'a> {
-    /// That of a partial copy of an original with this size. Of several checkpoints with the same
-    /// offset the last counts.
+    /// Takes a partial copy of an original with this size. If several checkpoints have the same
+    /// offset, the last one counts.
     pub(super) fn of(
         left: &OpenPartial,
         size: u64,
@@ -199,7 +199,7 @@ impl<'a> Prefix<'a> {
     }
 }
 
-/// What was read of a partial copy.
+/// The result of reading a partial copy back.
 struct ReadBack {
     /// The offset of the last checkpoint that it agrees with, or 0.
     proven: u64,
@@ -215,7 +215,7 @@ fn push(stream: &mut StreamHasher<'_, '_>, others: &mut [(Algorithm, Stream)], b
     }
 }
 
-/// What was found out about the checkpoints.
+/// The checkpoints that were compared.
 struct Found<'a> {
     algorithm: Algorithm,
     /// Those whose digests were asked for.

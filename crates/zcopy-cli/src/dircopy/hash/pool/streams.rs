@@ -30,7 +30,7 @@ struct Open {
     has_ended: bool,
 }
 
-/// What waits for a hashing thread.
+/// A message that waits for a hashing thread.
 #[derive(Debug)]
 enum Waiting {
     Block(Vec<u8>),

@@ -169,7 +169,7 @@ impl Mover<'_> {
             let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else {
                 break;
             };
-            // Of those that were not made there may be several.
+            // Several of them may not exist.
             if let Ok(parent) = open_beneath(self.folder, parent) {
                 let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
             }

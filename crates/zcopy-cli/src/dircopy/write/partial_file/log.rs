@@ -87,7 +87,7 @@ impl PartialLog {
         keep: &Arc<Keep>,
         durability: Durability,
     ) -> io::Result<Self> {
-        // What follows may be the part of a line.
+        // A part of a line may follow.
         file.set_len(read.n_bytes)?;
         Ok(Self {
             directory: Arc::clone(directory),
