@@ -323,3 +323,33 @@ fn a_system_without_syncfs_fails_only_durable_copies() {
         traced.run.ended_with(1);
     }
 }
+
+/// The kernel may tell it nowhere else. The call is made several times for a long file.
+#[test]
+fn a_write_that_cannot_begin_is_reported_once_with_its_file() {
+    if !has_program("strace") {
+        return;
+    }
+    for errno in ["EIO", "ENOSPC"] {
+        let trees = Trees::new();
+        trees.put("long", vec![7; 20 << 20]).put("short", "x");
+        let inject = format!("--inject=sync_file_range:error={errno}");
+        let options = ["--trace=sync_file_range".to_owned(), inject];
+        let traced = traced(&trees.command(&["--jobs=1", "--lanes=never"]), &options);
+        assert!(traced.injected().len() > 1, "{errno}");
+        let words = ["long: its copy may not be on the disk"];
+        traced.run.failed_naming(&[&words]);
+        facts::assert_same(&trees.source(), &trees.copy());
+    }
+    // Where the call is refused, the kernel writes later.
+    let trees = Trees::new();
+    trees.put("long", vec![7; 2 << 20]);
+    let options = [
+        "--trace=sync_file_range",
+        "--inject=sync_file_range:error=ENOSYS",
+    ];
+    let options = options.map(str::to_owned);
+    let traced = traced(&trees.command(&["--lanes=never"]), &options);
+    assert!(!traced.injected().is_empty());
+    assert_eq!(traced.run.status, 0, "{:?}", traced.run);
+}
