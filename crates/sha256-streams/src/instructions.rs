@@ -21,37 +21,96 @@ use super::{Block, ROUNDS, State};
 /// If the number of streams is neither one nor two, or differs from that of the states.
 #[target_feature(enable = "sha,sse4.1,ssse3,sse2")]
 pub(crate) fn compress(states: &mut [State], blocks: &[&[Block]]) {
-    match same_number(states, blocks) {
-        Streams::One(state, blocks) => compress_each::<1, true>([state], [blocks]),
-        Streams::Two(states, blocks) => compress_each::<2, true>(states, blocks),
-    }
+    let one = |states: &mut [Registers; 1], blocks: [&[Block]; 1]| {
+        compress_each::<1, true>(states, blocks);
+    };
+    let two = |states: &mut [Registers; 2], blocks: [&[Block]; 2]| {
+        compress_each::<2, true>(states, blocks);
+    };
+    compress_by(states, blocks, one, two);
 }
 
 /// Does the same as [`compress`] with the rotations of AVX-512, which are computed elsewhere in the
 /// processor than the rounds.
 #[target_feature(enable = "sha,sse4.1,ssse3,sse2,avx512f,avx512vl")]
 pub(crate) fn compress_with_avx512(states: &mut [State], blocks: &[&[Block]]) {
-    match same_number(states, blocks) {
-        Streams::One(state, blocks) => compress_each::<1, false>([state], [blocks]),
-        Streams::Two(states, blocks) => compress_each::<2, false>(states, blocks),
+    let one = |states: &mut [Registers; 1], blocks: [&[Block]; 1]| {
+        compress_one_with_avx512(states, blocks);
+    };
+    let two = |states: &mut [Registers; 2], blocks: [&[Block]; 2]| {
+        compress_two_with_avx512(states, blocks);
+    };
+    compress_by(states, blocks, one, two);
+}
+
+// The two functions below are kept apart from what makes registers of states. Within one function
+// the compiler joins both streams' registers to longer ones. The instructions for SHA-256 keep what
+// stands above the lowest 16 bytes of a register, and take 200 times as long while something does.
+
+#[inline(never)]
+#[target_feature(enable = "sha,sse4.1,ssse3,sse2,avx512f,avx512vl")]
+fn compress_one_with_avx512(states: &mut [Registers; 1], blocks: [&[Block]; 1]) {
+    compress_each::<1, false>(states, blocks);
+}
+
+#[inline(never)]
+#[target_feature(enable = "sha,sse4.1,ssse3,sse2,avx512f,avx512vl")]
+fn compress_two_with_avx512(states: &mut [Registers; 2], blocks: [&[Block]; 2]) {
+    compress_each::<2, false>(states, blocks);
+}
+
+/// Makes registers of the states, calls `one` or `two` with them, and makes states of them again.
+#[inline]
+#[target_feature(enable = "sha,sse4.1,ssse3,sse2")]
+fn compress_by(
+    states: &mut [State],
+    blocks: &[&[Block]],
+    one: impl Fn(&mut [Registers; 1], [&[Block]; 1]),
+    two: impl Fn(&mut [Registers; 2], [&[Block]; 2]),
+) {
+    match (states, blocks) {
+        ([state], [blocks]) => {
+            let mut registers = [Registers::from_state(state)];
+            one(&mut registers, [blocks]);
+            *state = registers[0].to_state();
+        }
+        ([first, second], [of_first, of_second]) => {
+            // The blocks that the other stream does not have are cut off.
+            let n_blocks = of_first.len().min(of_second.len());
+            let blocks = [&of_first[..n_blocks], &of_second[..n_blocks]];
+            let mut registers = [Registers::from_state(first), Registers::from_state(second)];
+            two(&mut registers, blocks);
+            [*first, *second] = registers.map(|registers| registers.to_state());
+        }
+        _ => panic!("one or two streams, each with its state"),
     }
 }
 
-/// The state and the blocks of one stream, or of two with the same number of blocks.
-enum Streams<'a> {
-    One(&'a mut State, &'a [Block]),
-    Two([&'a mut State; 2], [&'a [Block]; 2]),
+/// A state as the instructions take it: with `a` and `c` in the highest words.
+#[derive(Clone, Copy)]
+struct Registers {
+    abef: __m128i,
+    cdgh: __m128i,
 }
 
-/// Cuts off the blocks that the stream with the fewest does not have.
-fn same_number<'a>(states: &'a mut [State], blocks: &[&'a [Block]]) -> Streams<'a> {
-    match (states, blocks) {
-        ([state], [blocks]) => Streams::One(state, blocks),
-        ([first, second], [one, other]) => {
-            let n_blocks = one.len().min(other.len());
-            Streams::Two([first, second], [&one[..n_blocks], &other[..n_blocks]])
+#[allow(clippy::many_single_char_names, reason = "the standard's letters")]
+impl Registers {
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn from_state(state: &State) -> Self {
+        let [a, b, c, d, e, f, g, h] = *state;
+        Self {
+            abef: register([f, e, b, a]),
+            cdgh: register([h, g, d, c]),
         }
-        _ => panic!("one or two streams, each with its state"),
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse4.1,sse2")]
+    fn to_state(self) -> State {
+        let [f, e, b, a] = words_of(self.abef);
+        let [h, g, d, c] = words_of(self.cdgh);
+        [a, b, c, d, e, f, g, h]
     }
 }
 
@@ -59,21 +118,17 @@ fn same_number<'a>(states: &'a mut [State], blocks: &[&'a [Block]]) -> Streams<'
 /// [`next`].
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3,sse2")]
-#[allow(clippy::many_single_char_names, reason = "the standard's letters")]
 #[allow(
     clippy::needless_range_loop,
     reason = "it counts the blocks of every stream"
 )]
-fn compress_each<const N: usize, const MSG1: bool>(states: [&mut State; N], blocks: [&[Block]; N]) {
+fn compress_each<const N: usize, const MSG1: bool>(
+    registers: &mut [Registers; N],
+    blocks: [&[Block]; N],
+) {
     let n_blocks = blocks[0].len();
-    // The instructions take the state as two registers, with `a` and `c` in the highest words.
-    let mut abef = [_mm_setzero_si128(); N];
-    let mut cdgh = abef;
-    for stream in 0..N {
-        let [a, b, c, d, e, f, g, h] = *states[stream];
-        abef[stream] = register([f, e, b, a]);
-        cdgh[stream] = register([h, g, d, c]);
-    }
+    let mut abef = registers.each_ref().map(|it| it.abef);
+    let mut cdgh = registers.each_ref().map(|it| it.cdgh);
     for at in 0..n_blocks {
         let (abef_before, cdgh_before) = (abef, cdgh);
         let mut words = [[_mm_setzero_si128(); 4]; N];
@@ -98,10 +153,11 @@ fn compress_each<const N: usize, const MSG1: bool>(states: [&mut State; N], bloc
             cdgh[stream] = _mm_add_epi32(cdgh[stream], cdgh_before[stream]);
         }
     }
-    for (stream, state) in states.into_iter().enumerate() {
-        let [f, e, b, a] = words_of(abef[stream]);
-        let [h, g, d, c] = words_of(cdgh[stream]);
-        *state = [a, b, c, d, e, f, g, h];
+    for stream in 0..N {
+        registers[stream] = Registers {
+            abef: abef[stream],
+            cdgh: cdgh[stream],
+        };
     }
 }
 

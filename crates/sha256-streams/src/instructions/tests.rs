@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use proptest::prelude::*;
 
 use crate::processor::ShaInstructions;
@@ -69,4 +71,27 @@ proptest! {
             }
         }
     }
+}
+
+/// The longer registers that slow these instructions down are the compiler's choice.
+#[test]
+fn no_number_of_streams_and_no_instructions_take_ten_times_as_long_as_others() {
+    let blocks = blocks(4096, 1);
+    let times: Vec<Duration> = instructions()
+        .into_iter()
+        .flat_map(|instructions| [1, 2].map(|n_streams| (instructions, n_streams)))
+        .map(|(instructions, n_streams)| {
+            let time = || {
+                let begun = Instant::now();
+                let mut states = vec![INITIAL; n_streams];
+                instructions.compress(&mut states, &vec![&blocks[..]; n_streams]);
+                assert_ne!(states[0], INITIAL);
+                begun.elapsed()
+            };
+            // Other threads make some of them longer.
+            (0..20).map(|_| time()).min().unwrap()
+        })
+        .collect();
+    let [shortest, longest] = [times.iter().min(), times.iter().max()];
+    assert!(longest <= shortest.map(|it| *it * 10).as_ref(), "{times:?}");
 }
