@@ -81,6 +81,12 @@ pub(crate) fn patterned(len: usize) -> Vec<u8> {
     all[..len].to_vec()
 }
 
+/// Appends zeros up to a length. Unoptimised, this is faster than `Vec::resize`, which writes each
+/// byte by itself.
+pub(crate) fn lengthen(bytes: &mut Vec<u8>, len: usize) {
+    bytes.append(&mut vec![0; len.saturating_sub(bytes.len())]);
+}
+
 impl File {
     pub(crate) fn holding(bytes: &[u8]) -> Self {
         Self {
@@ -157,7 +163,8 @@ impl File {
     }
 
     pub(crate) fn resize(&mut self, len: usize) {
-        self.bytes.resize(len, 0);
+        self.bytes.truncate(len);
+        lengthen(&mut self.bytes, len);
         self.has_data.resize(len.div_ceil(BLOCK), false);
     }
 

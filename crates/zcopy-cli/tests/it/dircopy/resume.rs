@@ -18,20 +18,20 @@ use traced::traced;
 const MIB: usize = 1 << 20;
 
 /// The length of the file: room for two checkpoints, and no multiple of a block.
-const LEN: usize = 200 * MIB + 777;
+const LEN: usize = 132 * MIB + 777;
 
-/// A rate at which a checkpoint is made in each second, after 100 MiB.
-const SLOW: &str = "--bwlimit=100MiB";
+/// A rate at which a checkpoint is made in each second, after 66 MiB.
+const SLOW: &str = "--bwlimit=66MiB";
 
 /// How long something may take that takes seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Bytes of which no MiB is like another.
 fn contents(seed: u8) -> Vec<u8> {
-    let block: Vec<u8> = (0..MIB as u64)
+    let page: Vec<u8> = (0..4096_u64)
         .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 51) as u8 ^ seed)
         .collect();
-    let mut bytes = block.repeat(LEN.div_ceil(MIB));
+    let mut bytes = page.repeat((LEN / page.len()).next_multiple_of(MIB / page.len()));
     for (n, mib) in bytes.chunks_mut(MIB).enumerate() {
         mib[..8].copy_from_slice(&(n as u64 + u64::from(seed)).to_le_bytes());
     }
@@ -44,6 +44,17 @@ fn tree() -> Trees {
     let trees = Trees::within(Path::new("/dev/shm"));
     trees.put("a", "short").put("d/long", contents(0));
     trees
+}
+
+/// Tries the cases, three at the same time: each waits for a rate or a checkpoint most of the time.
+fn for_each<T: Sync>(cases: &[T], check: impl Fn(&T) + Sync) {
+    for some in cases.chunks(3) {
+        std::thread::scope(|scope| {
+            for case in some {
+                scope.spawn(|| check(case));
+            }
+        });
+    }
 }
 
 /// A run with `--resume` that is under way.
@@ -222,7 +233,7 @@ fn runs_that_are_killed_again_and_again_come_to_an_end() {
     let (mut n_runs, mut last) = (0, 0);
     loop {
         n_runs += 1;
-        let mut run = begin(&trees, &["--bwlimit=150MiB"]);
+        let mut run = begin(&trees, &["--bwlimit=100MiB"]);
         // Each run gets a little further than the one before: it reads what is there first.
         let time = Duration::from_millis(900 + 331 * n_runs);
         std::thread::sleep(time);
@@ -247,7 +258,7 @@ fn runs_that_are_killed_again_and_again_come_to_an_end() {
 
 #[test]
 fn a_changed_original_is_copied_from_its_start() {
-    type Change<'a> = &'a dyn Fn(&Path);
+    type Change<'a> = &'a (dyn Fn(&Path) + Sync);
     let other = contents(1);
     let changes: [(&str, Change<'_>); 4] = [
         ("other bytes", &|path| fs::write(path, &other).unwrap()),
@@ -266,13 +277,13 @@ fn a_changed_original_is_copied_from_its_start() {
             file.set_modified(time).unwrap();
         }),
     ];
-    for (what, change) in changes {
+    for_each(&changes, |(what, change)| {
         let trees = tree();
         killed(&trees, &[]);
         change(&trees.original("d/long"));
         assert_eq!(resumed(&trees, &[]), 0, "{what}");
         is_complete(&trees);
-    }
+    });
 }
 
 #[test]
@@ -336,7 +347,7 @@ fn a_partial_copy_that_was_changed_serves_up_to_the_last_checkpoint_that_it_agre
             Partial::last,
         ),
     ];
-    for (what, change, expected) in cases {
+    for_each(&cases, |(what, change, expected)| {
         let trees = tree();
         ended_after(&trees, &[], 1, Signal::TERM);
         let left = Partial::only_in(&trees.copy());
@@ -345,7 +356,7 @@ fn a_partial_copy_that_was_changed_serves_up_to_the_last_checkpoint_that_it_agre
         change(&left);
         assert_eq!(resumed(&trees, &[]), expected, "{what}");
         is_complete(&trees);
-    }
+    });
 }
 
 fn cut(path: &Path, len: u64) {
@@ -365,7 +376,7 @@ fn a_log_that_is_damaged_or_gone_costs_a_copy_from_the_start() {
             fs::hard_link(&it.path, it.path.with_file_name(".zc-dircopy-link")).unwrap();
         }),
     ];
-    for (what, change) in changes {
+    for_each(&changes, |(what, change)| {
         let trees = tree();
         let left = killed(&trees, &[]);
         change(&left);
@@ -380,7 +391,7 @@ fn a_log_that_is_damaged_or_gone_costs_a_copy_from_the_start() {
         } else {
             is_complete(&trees);
         }
-    }
+    });
 }
 
 #[test]
@@ -466,16 +477,17 @@ fn a_copy_that_was_made_otherwise_leaves_nothing() {
 /// The digests of the former run prove its bytes, whatever digests this run makes.
 #[test]
 fn the_next_run_may_make_other_digests() {
-    for [before, behind] in [
+    let pairs = [
         ["sha256", "blake3"],
         ["blake3", "sha256"],
         ["blake3", "blake3"],
-    ] {
+    ];
+    for_each(&pairs, |[before, behind]| {
         let trees = tree();
         let left = killed(&trees, &["--hash", before]);
         assert_eq!(resumed(&trees, &["--hash", behind]), left.last());
         is_complete(&trees);
-    }
+    });
     let trees = tree();
     let bag = ["--manifest=bagit", "--hash=md5,sha512"];
     let left = killed(&trees, &bag);
@@ -505,7 +517,7 @@ fn bags_and_histories_go_on_too() {
 
 #[test]
 fn durable_and_verified_copies_go_on_too() {
-    for options in [
+    let cases = [
         &["--durable"][..],
         &["--verify=both"],
         &["--no-hash", "--verify"],
@@ -514,13 +526,14 @@ fn durable_and_verified_copies_go_on_too() {
         &["--queue-size=1"],
         &["--block-size=4K"],
         &["--block-size=3M"],
-    ] {
+    ];
+    for_each(&cases, |options| {
         let trees = tree();
         let left = killed(&trees, options);
         assert_eq!(resumed(&trees, options), left.last(), "{options:?}");
         assert!(fs::read(trees.copied("d/long")).unwrap() == contents(0));
         hides_nothing(&trees.copy());
-    }
+    });
 }
 
 #[test]
@@ -614,7 +627,7 @@ fn a_dry_run_tells_what_is_there_and_leaves_it() {
 
 #[test]
 fn what_is_there_needs_no_space_again() {
-    let Some(disk) = mount_tmpfs(230) else {
+    let Some(disk) = mount_tmpfs(152) else {
         return;
     };
     let trees = tree();
@@ -699,7 +712,15 @@ fn bytes_of_a_partial_copy_that_cannot_be_read_cost_only_what_is_behind_them() {
         return;
     }
     let trees = tree();
-    ended_after(&trees, &[], 1, Signal::TERM);
+    // The end is read by a call of its own.
+    let run = begin(&trees, &[SLOW]);
+    wait_until("nothing is written behind a checkpoint", || {
+        let all = Partial::all_in(&trees.copy());
+        all.first()
+            .is_some_and(|it| it.last() > 0 && it.len() > it.last() + (2 << 20))
+    });
+    kill_process(Pid::from_child(&run), Signal::TERM).unwrap();
+    end_of(run);
     let left = Partial::only_in(&trees.copy());
     let [first, _] = left.offsets[..] else {
         panic!("{left:?}");
@@ -939,7 +960,7 @@ fn a_damaged_original_is_gone_on_with_up_to_its_damage() {
         command.arg(disk.dir().join("src")).arg(trees.copy());
         command
     };
-    let slow = ["--skip-errors", "--bwlimit=100MiB"];
+    let slow = ["--skip-errors", "--bwlimit=66MiB"];
     let mut run = command(&slow);
     let run = run.stderr(Stdio::null()).spawn().unwrap();
     wait_until("nothing is written", || {
