@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::process::Child;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -39,10 +40,20 @@ fn contents(seed: u8) -> Vec<u8> {
     bytes
 }
 
+/// The contents of the long file.
+static LONG: LazyLock<Vec<u8>> = LazyLock::new(|| contents(0));
+
+/// Asserts that a copy of the long file is exact.
+#[track_caller]
+fn assert_exact(path: &Path) {
+    let is_exact = facts::blake3(path) == *blake3::hash(&LONG).as_bytes();
+    assert!(is_exact, "{} differs", path.display());
+}
+
 /// A tree with a long file, in memory.
 fn tree() -> Trees {
     let trees = Trees::within(Path::new("/dev/shm"));
-    trees.put("a", "short").put("d/long", contents(0));
+    trees.put("a", "short").put("d/long", &*LONG);
     trees
 }
 
@@ -229,7 +240,6 @@ fn a_signal_leaves_a_checkpoint_at_the_exact_end() {
 #[test]
 fn runs_that_are_killed_again_and_again_come_to_an_end() {
     let trees = tree();
-    let whole = contents(0);
     let (mut n_runs, mut last) = (0, 0);
     loop {
         n_runs += 1;
@@ -243,8 +253,8 @@ fn runs_that_are_killed_again_and_again_come_to_an_end() {
         }
         kill_process(Pid::from_child(&run), Signal::KILL).unwrap();
         end_of(run);
-        if let Ok(found) = fs::read(trees.copied("d/long")) {
-            assert!(found == whole, "a name of half a file");
+        if trees.copied("d/long").exists() {
+            assert_exact(&trees.copied("d/long"));
         }
         for left in Partial::all_in(&trees.copy()) {
             assert!(left.last() >= last, "what is proven does not get less");
@@ -386,7 +396,7 @@ fn a_log_that_is_damaged_or_gone_costs_a_copy_from_the_start() {
             // A file with another name is not written to.
             assert!(fs::metadata(&link).unwrap().len() >= left.last());
             fs::remove_file(&link).unwrap();
-            assert!(fs::read(trees.copied("d/long")).unwrap() == contents(0));
+            assert_exact(&trees.copied("d/long"));
             hides_nothing(&trees.copy());
         } else {
             is_complete(&trees);
@@ -507,7 +517,7 @@ fn bags_and_histories_go_on_too() {
             ended_after(&trees, &[kind], 1, signal);
             let left = Partial::only_in(&trees.copy());
             assert_eq!(resumed(&trees, &[kind]), left.last(), "{kind}");
-            assert!(fs::read(trees.copied(long)).unwrap() == contents(0));
+            assert_exact(&trees.copied(long));
             hides_nothing(&trees.copy());
             let check = trees.check(&["--silent", "--strict"]);
             assert_eq!((check.status, &*check.stdout), (0, ""), "{check:?}");
@@ -531,7 +541,7 @@ fn durable_and_verified_copies_go_on_too() {
         let trees = tree();
         let left = killed(&trees, options);
         assert_eq!(resumed(&trees, options), left.last(), "{options:?}");
-        assert!(fs::read(trees.copied("d/long")).unwrap() == contents(0));
+        assert_exact(&trees.copied("d/long"));
         hides_nothing(&trees.copy());
     });
 }
@@ -669,7 +679,7 @@ fn delete_leaves_partial_copies_where_they_are() {
     put(&trees.copied("gone"), "what the source lacks");
     assert_eq!(resumed(&trees, &["--delete"]), left.last());
     assert!(!trees.copied("gone").exists());
-    assert!(fs::read(trees.copied("d/long")).unwrap() == contents(0));
+    assert_exact(&trees.copied("d/long"));
     hides_nothing(&trees.copy());
 }
 
@@ -926,7 +936,7 @@ fn a_copy_that_fails_behind_its_last_byte_is_kept() {
         ),
     ] {
         let trees = Trees::within(Path::new("/dev/shm"));
-        trees.put("d/long", &contents(0)[..70 * MIB + 5]);
+        trees.put("d/long", &LONG[..70 * MIB + 5]);
         let fault = format!("error={error}:when=1+");
         let run = failing(&trees, options, calls, &fault);
         assert!(!run.injected().is_empty(), "{run:?}");
@@ -1007,7 +1017,7 @@ fn file_systems_that_can_do_less_are_gone_on_with_too() {
             continue;
         };
         let trees = Trees::within(Path::new("/dev/shm"));
-        let bytes = &contents(0)[..80 * MIB + 5];
+        let bytes = &LONG[..80 * MIB + 5];
         trees.put("long", bytes);
         let copy = file_system.path().join("copy");
         fs::create_dir(&copy).unwrap();
@@ -1030,7 +1040,7 @@ fn file_systems_that_can_do_less_are_gone_on_with_too() {
 #[test]
 fn a_shorter_file_is_not_kept() {
     let trees = Trees::within(Path::new("/dev/shm"));
-    trees.put("short", &contents(0)[..(64 << 20) - 1]);
+    trees.put("short", &LONG[..(64 << 20) - 1]);
     let run = begin(&trees, &["--bwlimit=20MiB"]);
     wait_until("the destination is missing", || trees.copy().exists());
     std::thread::sleep(Duration::from_millis(500));

@@ -18,8 +18,10 @@ const ACCIDENT: usize = 6;
 /// [`files::pattern`](crate::files::pattern) the first byte of each page is the same; here it is
 /// not.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
-    let words = (1..=len.div_ceil(8) as u64).map(|n| mix(n.wrapping_mul(STEP)));
-    let mut bytes: Vec<u8> = words.flat_map(u64::to_ne_bytes).collect();
+    let mut bytes = Vec::with_capacity(len + 8);
+    for n in 1..=len.div_ceil(8) as u64 {
+        bytes.extend_from_slice(&mix(n.wrapping_mul(STEP)).to_ne_bytes());
+    }
     bytes.truncate(len);
     bytes
 }
