@@ -171,8 +171,13 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             (None, Some(errno)) => self.a_to_b.fail(failure(errno)),
             (None, None) => return Ok(()),
         };
-        let error = self.failure.take().or(error);
-        error.map_or(Ok(()), |error| Err(self.fail(error)))
+        self.fail_with_first(error)
+    }
+
+    /// Ends the relay by the failure of a direction that was kept, or else by this one.
+    fn fail_with_first(&mut self, failure: Option<Error>) -> Result<()> {
+        let first = self.failure.take().or(failure);
+        first.map_or(Ok(()), |error| Err(self.fail(error)))
     }
 
     /// Returns the error of a socket that waits for a hang-up, if it has one. An end that polls as
@@ -192,7 +197,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             return None;
         }
         let errno = kernel.socket_error(fd).ok().flatten();
-        *is_ignored = errno.is_none();
+        *is_ignored = errno.is_none() && fds[0].revents().contains(PollFlags::HUP);
         errno
     }
 
@@ -312,14 +317,18 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
                     let _ = drive::sleep_unless_stopped(&self.kernel, stop, RETRY_DELAY);
                     return Ok(());
                 }
+                // No call returns the error again. A poll amid a reset gives it without a hang-up.
                 PolledError::Cleared(errno) => {
-                    let from = if is_a {
-                        &mut self.a_to_b
+                    let (from, to) = if is_a {
+                        (&mut self.a_to_b, &mut self.b_to_a)
                     } else {
-                        &mut self.b_to_a
+                        (&mut self.b_to_a, &mut self.a_to_b)
                     };
                     let error = from.fail(CallError::new("read", Side::Source, errno));
-                    return error.map_or(Ok(()), |error| Err(self.fail(error)));
+                    // A direction that has ended reads no more: the other one fails.
+                    let failure = CallError::new("poll", Side::Sink, errno);
+                    let error = error.or_else(|| to.fail(failure));
+                    return self.fail_with_first(error);
                 }
             }
         }

@@ -10,6 +10,7 @@ use rustix::net::SocketType;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zcopy::{Ended, Relay, RelayProgressed, Stop, Strategy};
 
+use crate::concurrency::bounded;
 use crate::endpoints::{tcp, unix};
 use crate::files::{assert_same, cursor, file, pattern};
 use crate::own_process::is_own_process;
@@ -439,18 +440,23 @@ fn an_answer_reaches_the_client_although_the_server_reads_no_more() {
 /// The client has ended its stream and waits for an answer, so that the relay reads it no more.
 #[test]
 fn a_reset_by_a_client_that_is_not_read_ends_the_relay() {
-    let ((mut client, front), (back, mut server)) = (tcp_streams(), tcp_streams());
-    client.write_all(b"hello").unwrap();
-    client.shutdown(Shutdown::Write).unwrap();
-    let relay = thread::spawn(move || Relay::new(front, back).run());
-    let mut question = String::new();
-    server.read_to_string(&mut question).unwrap();
-    assert_eq!(question, "hello");
-    rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
-    drop(client);
-    let error = relay.join().unwrap().unwrap_err();
-    assert!(error.is_disconnected(), "{error}");
-    assert_eq!(error.relay_report().unwrap().a_to_b().bytes(), 5);
+    bounded(|| {
+        // A poll amid a reset finds the error, and no hang-up yet. Few polls come at that moment.
+        for _ in 0..2000 {
+            let ((mut client, front), (back, mut server)) = (tcp_streams(), tcp_streams());
+            client.write_all(b"hello").unwrap();
+            client.shutdown(Shutdown::Write).unwrap();
+            let relay = thread::spawn(move || Relay::new(front, back).run());
+            let mut question = String::new();
+            server.read_to_string(&mut question).unwrap();
+            assert_eq!(question, "hello");
+            rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO)).unwrap();
+            drop(client);
+            let error = relay.join().unwrap().unwrap_err();
+            assert!(error.is_disconnected(), "{error}");
+            assert_eq!(error.relay_report().unwrap().a_to_b().bytes(), 5);
+        }
+    });
 }
 
 /// A unix socket whose peer has closed polls as hung up, and a relay does not spin on it.
