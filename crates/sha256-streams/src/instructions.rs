@@ -43,9 +43,10 @@ pub(crate) fn compress_with_avx512(states: &mut [State], blocks: &[&[Block]]) {
     compress_by(states, blocks, one, two);
 }
 
-// The two functions below are kept apart from what makes registers of states. Within one function
-// the compiler joins both streams' registers to longer ones. The instructions for SHA-256 keep what
-// stands above the lowest 16 bytes of a register, and take 200 times as long while something does.
+// The two functions below are kept apart from the conversion between states and registers. Within
+// one function the compiler joins the registers of both streams to longer ones. The instructions
+// for SHA-256 leave the upper bytes of a register (all above the lowest 16) unchanged, and take 200
+// times as long while upper bytes are in use.
 
 #[inline(never)]
 #[target_feature(enable = "sha,sse4.1,ssse3,sse2,avx512f,avx512vl")]

@@ -33,9 +33,12 @@ const LONG: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct WriteBackThread<'a> {
     /// `None` without a thread: copies then make the calls themselves.
-    queue: Option<SyncSender<(OwnedFd, Arc<CopyName>)>>,
+    queue: Option<SyncSender<Queued>>,
     reporter: &'a Reporter<'a>,
 }
+
+/// A duplicate descriptor of a copy, and the copy's name.
+type Queued = (OwnedFd, Arc<CopyName>);
 
 /// The path of a copy, to report that it may not be on the disk.
 #[derive(Debug)]
@@ -79,7 +82,7 @@ impl<'a> WriteBackThread<'a> {
     {
         let mut queue = None;
         if n_queued > 0 {
-            let (sender, files): (_, Receiver<(OwnedFd, Arc<CopyName>)>) = sync_channel(n_queued);
+            let (sender, files): (_, Receiver<Queued>) = sync_channel(n_queued);
             let begin_each = move || {
                 for (file, name) in files {
                     name.begin(file.as_fd(), reporter);
@@ -100,7 +103,7 @@ impl<'a> WriteBackThread<'a> {
         FileWriteBack {
             thread: self,
             entry,
-            name: None,
+            prepared: None,
             file: file.as_fd(),
             n_waiting: 0,
         }
@@ -111,7 +114,9 @@ impl<'a> WriteBackThread<'a> {
 pub(super) struct FileWriteBack<'a> {
     thread: &'a WriteBackThread<'a>,
     entry: &'a Entry,
-    name: Option<Arc<CopyName>>,
+    /// The copy's name, and the thread's queue if the copy waits in it. `None` before the first
+    /// beginning: a short copy needs neither.
+    prepared: Option<(Arc<CopyName>, Option<&'a SyncSender<Queued>>)>,
     file: BorrowedFd<'a>,
     /// The number of bytes since the last beginning.
     n_waiting: u64,
@@ -140,24 +145,21 @@ impl FileWriteBack<'_> {
     }
 
     /// Begins to write the copy in the thread, or without it if `send` returns false.
-    fn begin(
-        &mut self,
-        send: impl FnOnce(&SyncSender<(OwnedFd, Arc<CopyName>)>, (OwnedFd, Arc<CopyName>)) -> bool,
-    ) {
-        let entry = self.entry;
-        let name = self.name.get_or_insert_with(|| {
+    fn begin(&mut self, send: impl FnOnce(&SyncSender<Queued>, Queued) -> bool) {
+        let (thread, entry, file) = (self.thread, self.entry, self.file);
+        let (name, queue) = self.prepared.get_or_insert_with(|| {
             let (path, is_reported) = (entry.path(), AtomicBool::new(false));
-            Arc::new(CopyName { path, is_reported })
+            // A duplicate takes part in what a server reports when a file is closed.
+            let queue = thread.queue.as_ref();
+            let queue = queue.filter(|_| Storage::of(file) == Storage::Disk);
+            (Arc::new(CopyName { path, is_reported }), queue)
         });
-        // A duplicate takes part in what a server reports when a file is closed.
-        let queue = self.thread.queue.as_ref();
-        let queue = queue.filter(|_| Storage::of(self.file) == Storage::Disk);
         let is_sent = queue.is_some_and(|queue| {
-            let file = self.file.try_clone_to_owned();
-            file.is_ok_and(|file| send(queue, (file, Arc::clone(name))))
+            let duplicate = file.try_clone_to_owned();
+            duplicate.is_ok_and(|file| send(queue, (file, Arc::clone(name))))
         });
         if !is_sent {
-            name.begin(self.file, self.thread.reporter);
+            name.begin(file, thread.reporter);
         }
     }
 }

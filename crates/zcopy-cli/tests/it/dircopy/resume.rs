@@ -27,14 +27,14 @@ const SLOW: &str = "--bwlimit=66MiB";
 /// How long something may take that takes seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Bytes of which no MiB is like another.
+/// Bytes of which no page is like another.
 fn contents(seed: u8) -> Vec<u8> {
     let page: Vec<u8> = (0..4096_u64)
         .map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 51) as u8 ^ seed)
         .collect();
-    let mut bytes = page.repeat((LEN / page.len()).next_multiple_of(MIB / page.len()));
-    for (n, mib) in bytes.chunks_mut(MIB).enumerate() {
-        mib[..8].copy_from_slice(&(n as u64 + u64::from(seed)).to_le_bytes());
+    let mut bytes = page.repeat(LEN.div_ceil(page.len()));
+    for (n, page) in bytes.chunks_mut(page.len()).enumerate() {
+        page[..8].copy_from_slice(&(n as u64 + u64::from(seed)).to_le_bytes());
     }
     bytes.truncate(LEN);
     bytes

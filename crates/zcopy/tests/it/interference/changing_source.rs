@@ -191,12 +191,16 @@ fn copy_while(change: Change, check: impl Fn(&[u8], u64) + Send + 'static) {
                         Some(Strategy::SplicePipe),
                         Some(Strategy::CopyFileRange),
                     ]) {
+                        let mut n_whole = 0;
                         for _ in 0..4 {
                             let sink = file_in(&dir, b"");
                             let transfer = Transfer::new(&source, &sink).source_offset(0);
                             let transfer = transfer.maybe_strategy(strategy);
                             let bytes = match transfer.run() {
-                                Ok(report) => report.bytes(),
+                                Ok(report) => {
+                                    n_whole += 1;
+                                    report.bytes()
+                                }
                                 // The strategy stopped where the source ended for a moment, and
                                 // the source had become longer when this was confirmed.
                                 Err(error) if strategy.is_some() && error.is_unsuitable() => {
@@ -207,6 +211,7 @@ fn copy_while(change: Change, check: impl Fn(&[u8], u64) + Send + 'static) {
                             check(&contents(&sink), bytes);
                             n_copies += 1;
                         }
+                        assert!(n_whole > 0, "{strategy:?} reached no end");
                     }
                 }));
                 is_over.store(true, Ordering::Relaxed);

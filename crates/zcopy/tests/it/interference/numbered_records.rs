@@ -144,7 +144,7 @@ fn run_len(bytes: &[u8]) -> usize {
     let writer = bytes[0] / LETTERS;
     let mut len = 0;
     loop {
-        // A whole record costs one comparison. Nobody wrote what holds zeros.
+        // A whole record costs one comparison. No writer has the alphabet 0.
         let piece = bytes.get(len..len + RECORD);
         if piece.is_some_and(|piece| writer > 0 && number_of(Writer(writer), piece).is_some()) {
             len += RECORD;

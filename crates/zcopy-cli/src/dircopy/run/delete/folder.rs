@@ -57,8 +57,8 @@ pub(super) fn make(destination: BorrowedFd<'_>) -> io::Result<(String, OwnedFd)>
     Err(Errno::EXIST.into())
 }
 
-/// Gives a new directory the owner and the mode of the directory `from`, whose entries it gets, so
-/// that nobody else may read them.
+/// Gives a new directory the owner and the mode of the directory `from`. Entries of `from` are moved
+/// to it, and the same users may read them there.
 pub(super) fn take_attributes(from: BorrowedFd<'_>, new: &OwnedFd) {
     if let Ok(stat) = rustix::fs::fstat(from) {
         use rustix::fs::{Gid, Uid};
