@@ -14,8 +14,8 @@ use crate::scenarios::{pattern, sha256, text};
 
 pub(crate) use check::{check_damaged, check_whole, damaged_lines};
 pub(crate) use copy::{check_copy, check_copy_and_sums, check_replaced_copy_and_sums};
-pub(crate) use formats::{check_bag, check_history};
-pub(crate) use resume::{check_resumed, make_begun_copy};
+pub(crate) use formats::{LINK, OTHER_COPY, check_bag, check_destinations, check_history};
+pub(crate) use resume::{LOG as PARTIAL_LOG, check_resumed, make_begun_copy};
 
 pub(crate) mod archive;
 mod check;
@@ -106,7 +106,7 @@ pub(crate) fn make_source(dir: &Path) -> anyhow::Result<()> {
         fs::set_permissions(&path, fs::Permissions::from_mode(original.mode))?;
     }
     fs::hard_link(source.join("sub/text"), source.join("linked"))?;
-    symlink("sub/text", source.join("symbolic"))?;
+    symlink("sub/text", source.join(LINK))?;
     for (nth, (name, mode)) in DIRECTORIES.into_iter().enumerate() {
         let path = source.join(name);
         let time = SystemTime::UNIX_EPOCH + Duration::new(1_400_000_000 + nth as u64, 987_654_321);

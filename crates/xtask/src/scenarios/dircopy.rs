@@ -7,9 +7,9 @@ use crate::scenario::tree::archive::{
     make_interrupted_archive, strictly_verified_lines, verified_lines,
 };
 use crate::scenario::tree::{
-    check_bag, check_copy, check_copy_and_sums, check_damaged, check_history,
-    check_replaced_copy_and_sums, check_resumed, check_whole, damaged_lines, make_begun_copy,
-    make_damaged_copy, make_source, make_source_and_old_copy, make_summed_copy,
+    OTHER_COPY, check_bag, check_copy, check_copy_and_sums, check_damaged, check_destinations,
+    check_history, check_replaced_copy_and_sums, check_resumed, check_whole, damaged_lines,
+    make_begun_copy, make_damaged_copy, make_source, make_source_and_old_copy, make_summed_copy,
 };
 use crate::scenario::{Check, Scenario, Stdout};
 
@@ -62,6 +62,16 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ] {
         let copy = dircopy(&["-q", "-L", format, "source", "copy"]).collects(Stdout::Pipe);
         scenarios.push(copy.prepare(make_source).check_even_killed(check));
+    }
+    for options in [
+        &[][..],
+        &["--durable", "-j1"],
+        &["--verify=both", "--no-hash-skipped"],
+    ] {
+        let several = ["-i", "source", "-o", "copy", "-o", OTHER_COPY];
+        let copy = dircopy(&[&["-q", "-L"], options, &several].concat());
+        let copy = copy.collects(Stdout::Pipe).prepare(make_source);
+        scenarios.push(copy.check_even_killed(check_destinations));
     }
     // Runs that go on inside a file that a killed run has begun.
     for options in [

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::programs::Program;
 use crate::scenario::tree::archive::HARD_LINKS;
-use crate::scenario::tree::{COPY, SOURCE};
+use crate::scenario::tree::{COPY, LINK, OTHER_COPY, SOURCE};
 use crate::scenario::{Observed, STDOUT, Scenario, Stdin};
 use crate::strace::Call;
 
@@ -132,7 +132,7 @@ fn of_path(scenario: &Scenario, observed: &Observed, path: &Path) -> Option<Targ
     let side = match tree {
         SOURCE => Side::Input,
         COPY if scenario.args.contains(&"--check") => Side::Input,
-        COPY => Side::Output,
+        COPY | OTHER_COPY => Side::Output,
         _ => return None,
     };
     // A call on a directory may concern any entry of it, and messages do not show the temporary
@@ -143,6 +143,8 @@ fn of_path(scenario: &Scenario, observed: &Observed, path: &Path) -> Option<Targ
         .is_ok_and(|found| !found.is_dir());
     let names: &[&str] = match below {
         _ if !is_file => &[],
+        // With `-L` the file is copied through the link as well.
+        "linked" | "sub/text" if scenario.args.contains(&"-L") => &["linked", "sub/text", LINK],
         "linked" | "sub/text" => &["linked", "sub/text"],
         _ if HARD_LINKS.contains(&below) => &HARD_LINKS,
         _ => &[below],

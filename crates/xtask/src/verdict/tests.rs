@@ -118,6 +118,12 @@ fn bytes_that_a_sync_has_lost_end_in_a_failure() {
             [format!("{call} said EIO, and the status is a success")]
         );
     }
+    // The log beside a partial copy is no output.
+    let log = "fdatasync(5</copy/.zc-dircopy-logfile0>)";
+    assert_eq!(
+        judged(&copy("zc-dircopy"), &run(0, "", 10), log, EIO),
+        [""; 0]
+    );
     let close = "close(1<pipe:[1]>)";
     let wrong = judged(&copy("zc-cat"), &run(0, "", 10), close, EIO);
     assert_eq!(wrong, ["close said EIO, and the status is a success"]);

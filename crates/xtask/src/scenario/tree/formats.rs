@@ -1,4 +1,5 @@
-//! Judges copies whose manifest is a bag or a history of ASC MHL.
+//! Judges copies by the files, and by one more run and a check: bags, trees with a history of ASC MHL,
+//! and the copies of several destinations.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,22 +11,35 @@ use crate::scenario::{Observed, Scenario};
 use crate::scenarios::sha256;
 
 /// The path of the link in the source, which `-L` makes a file.
-const LINK: &str = "symbolic";
+pub(crate) const LINK: &str = "symbolic";
 /// The original of the file that the link leads to.
 const LINKED: &str = "sub/text";
 
+/// The second destination of a run, in the program's directory.
+pub(crate) const OTHER_COPY: &str = "other";
+
 /// Checks a bag, even after a run that was killed.
 pub(crate) fn check_bag(scenario: &Scenario, observed: &Observed) -> Vec<String> {
-    check(scenario, observed, "copy/data")
+    check(scenario, observed, &[(COPY, "copy/data")])
 }
 
 /// Checks a tree with a history, even after a run that was killed.
 pub(crate) fn check_history(scenario: &Scenario, observed: &Observed) -> Vec<String> {
-    check(scenario, observed, COPY)
+    check(scenario, observed, &[(COPY, COPY)])
 }
 
-fn check(scenario: &Scenario, observed: &Observed, payload: &str) -> Vec<String> {
-    let mistakes = mistakes(scenario, observed, payload);
+/// Checks both destinations, even after a run that was killed.
+pub(crate) fn check_destinations(scenario: &Scenario, observed: &Observed) -> Vec<String> {
+    check(
+        scenario,
+        observed,
+        &[(COPY, COPY), (OTHER_COPY, OTHER_COPY)],
+    )
+}
+
+/// Checks destinations, each with the directory of its files.
+fn check(scenario: &Scenario, observed: &Observed, destinations: &[(&str, &str)]) -> Vec<String> {
+    let mistakes = mistakes(scenario, observed, destinations);
     mistakes.unwrap_or_else(|error| vec![format!("the copy cannot be checked: {error:#}")])
 }
 
@@ -34,11 +48,13 @@ fn check(scenario: &Scenario, observed: &Observed, payload: &str) -> Vec<String>
 fn mistakes(
     scenario: &Scenario,
     observed: &Observed,
-    payload: &str,
+    destinations: &[(&str, &str)],
 ) -> anyhow::Result<Vec<String>> {
     let is_success = observed.status.is_some_and(|status| status.success());
-    let mut wrong = mistakes_of_files(observed, payload, is_success)?;
-    wrong.extend(mistakes_of_lines(observed)?);
+    let mut wrong = mistakes_of_lines(observed)?;
+    for (_, payload) in destinations {
+        wrong.extend(mistakes_of_files(observed, payload, is_success)?);
+    }
     if !is_success {
         let next = observed.run_again(&scenario.args)?;
         if !next.status.success() {
@@ -46,14 +62,18 @@ fn mistakes(
             wrong.push(format!("the next run fails: {said}"));
             return Ok(wrong);
         }
-        wrong.extend(mistakes_of_files(observed, payload, true)?);
         wrong.extend(mistakes_of_lines(observed)?);
+        for (_, payload) in destinations {
+            wrong.extend(mistakes_of_files(observed, payload, true)?);
+        }
     }
-    let checked = observed.run_again(&["--check", "--strict", "--quiet", COPY])?;
-    if !checked.status.success() {
-        let said = [checked.stdout, checked.stderr].concat();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        wrong.push(format!("--check fails: {said}"));
+    for (root, _) in destinations {
+        let checked = observed.run_again(&["--check", "--strict", "--quiet", root])?;
+        if !checked.status.success() {
+            let said = [checked.stdout, checked.stderr].concat();
+            let said = String::from_utf8_lossy(&said).into_owned();
+            wrong.push(format!("--check of {root} fails: {said}"));
+        }
     }
     Ok(wrong)
 }

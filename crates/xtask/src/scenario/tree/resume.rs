@@ -29,7 +29,8 @@ const NOTED: [u64; 2] = [30 << 20, (40 << 20) + 100_001];
 /// How many bytes the earlier run has copied.
 const COPIED: u64 = (40 << 20) + 200_000;
 const PARTIAL: &str = ".zc-dircopy-partial0";
-const LOG: &str = ".zc-dircopy-logfile0";
+/// The log of what the earlier run has copied.
+pub(crate) const LOG: &str = ".zc-dircopy-logfile0";
 
 /// Makes a source, and the copy that a killed run has left of it.
 pub(crate) fn make_begun_copy(dir: &Path) -> anyhow::Result<()> {

@@ -29,7 +29,7 @@ impl Copier<'_> {
     /// brings the copy and its name to the disk.
     ///
     /// If the copy fails, its announcement is taken back. If the copy has its name and may not have
-    /// its contents, this is reported, and the result has no line.
+    /// its contents, or may lose the name, this is reported.
     ///
     /// # Errors
     ///
@@ -125,6 +125,11 @@ impl Copier<'_> {
             }
         };
         self.reporter.report_exclusivity(exclusivity);
+        // Whatever fails from here on, its line tells the next run and `--check` whether the copy is
+        // whole.
+        let line = digest
+            .filter(|_| self.settings.writes_manifest)
+            .map_or(Line::Remove, |digest| self.listed(digest));
         // Additional names are linked to this file and to no other. Over FUSE the new name may have
         // changed the inode number.
         let may_get_names = entry.stat().st_nlink > 1;
@@ -134,11 +139,12 @@ impl Copier<'_> {
         let file = match file {
             Ok(stat) => stat.map(|stat| identity(&stat)),
             Err(errno) => {
-                return Ok(self.report_uncertain(entry, errno.into(), "cannot stat its copy"));
+                let failed = "cannot stat its copy";
+                return Ok(self.report_uncertain(entry, errno.into(), failed, line));
             }
         };
         if let Err(error) = sys::close_file(new_file.into_file().into()) {
-            return Ok(self.report_uncertain(entry, error, "cannot close its copy"));
+            return Ok(self.report_uncertain(entry, error, "cannot close its copy", line));
         }
         if map.is_some() {
             self.remove_map(entry);
@@ -151,9 +157,6 @@ impl Copier<'_> {
         if replace == Replace::Yes {
             self.counts.replaced.add(1);
         }
-        let line = digest
-            .filter(|_| self.settings.writes_manifest)
-            .map_or(Line::Remove, |digest| self.listed(digest));
         if line == Line::Remove && prior.recorded.is_some() {
             self.counts.records_dropped.add(1);
         }
@@ -248,7 +251,8 @@ impl Copier<'_> {
     /// Reports a copy that may lose its name if the power fails.
     pub(super) fn report_uncertain_name(&self, entry: &Entry, error: &io::Error) -> CopyResult {
         let error = io::Error::new(error.kind(), message::worded(error));
-        self.report_uncertain(entry, error, "cannot give its copy the name for certain")
+        let failed = "cannot give its copy the name for certain";
+        self.report_uncertain(entry, error, failed, Line::Remove)
     }
 
     /// Reports a copy that has its name, and may not have its contents.
@@ -257,11 +261,12 @@ impl Copier<'_> {
         entry: &Entry,
         error: io::Error,
         failed: &'static str,
+        line: Line,
     ) -> CopyResult {
         let error = anyhow!(error).context(failed);
         self.reporter.report_error(&entry.path(), &error);
         CopyResult {
-            line: Line::Remove,
+            line,
             needs_journal: true,
             ..CopyResult::default()
         }

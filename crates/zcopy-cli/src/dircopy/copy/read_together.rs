@@ -1,6 +1,7 @@
 //! Reads a long file once for the copies of several destinations.
 
 use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -39,9 +40,12 @@ impl Copier<'_> {
     ) -> anyhow::Result<Together> {
         let size = size(&copy.stat);
         let member = self.shared_reads.filter(|member| member.shares(size));
-        let Some(member) = member.filter(|_| !has_holes(&copy.source, size)) else {
+        let Some(member) = member else {
             return Ok(Together::No);
         };
+        if has_holes(&copy.source, size).context("cannot read")? {
+            return Ok(Together::No);
+        }
         let Ok(sink) = rustix::io::fcntl_dupfd_cloexec(&copy.new_file, 3) else {
             return Ok(Together::No);
         };
@@ -141,10 +145,15 @@ impl Copier<'_> {
 
 /// Whether a file has holes, or blocks that were allocated and never written. Its cursor is at its
 /// beginning, and stays there.
-fn has_holes(source: &File, size: u64) -> bool {
+///
+/// # Errors
+///
+/// The cursor could not be set back.
+fn has_holes(source: &File, size: u64) -> io::Result<bool> {
+    // Where holes cannot be found, a file is taken to have none.
     let hole = rustix::fs::seek(source, SeekFrom::Hole(0));
-    let rewound = rustix::fs::seek(source, SeekFrom::Start(0));
-    rewound.is_err() || hole.is_ok_and(|hole| hole < size)
+    rustix::fs::seek(source, SeekFrom::Start(0))?;
+    Ok(hole.is_ok_and(|hole| hole < size))
 }
 
 /// Empties a copy, so that it can be written from the beginning.

@@ -131,7 +131,7 @@ impl<'a> Copier<'a> {
             progress,
             position: start,
         };
-        let written = writing.write(&copy.source, &copy.new_file, size, options)?;
+        let written = writing.write(&copy.source, &copy.new_file, &copy.stat, options)?;
         let Some((report, skipped)) = written else {
             drop(writing);
             let permissions = settings.preserve.permissions;

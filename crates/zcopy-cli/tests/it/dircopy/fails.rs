@@ -208,6 +208,36 @@ fn a_close_that_fails_costs_one_file() {
     each_fails(&["close"], &["EIO", "EDQUOT"], &["--jobs=1"]);
 }
 
+/// The line tells what the copy should hold.
+#[test]
+fn a_copy_that_has_its_name_when_its_close_fails_keeps_its_line() {
+    if !has_program("strace") {
+        return;
+    }
+    for nth in 1.. {
+        let trees = Trees::new();
+        trees.put("file", "contents");
+        let traced = meddled(
+            &trees.command(&["--jobs=1"]),
+            "close",
+            &format!("close:error=EIO:when={nth}"),
+        );
+        assert!(!traced.injected().is_empty(), "no such call");
+        if !traced.run.stderr.contains("file: cannot close its copy") {
+            continue;
+        }
+        traced.run.ended_with(1);
+        let listed = Sums::all_in(&trees.copy());
+        assert_eq!(listed.first().unwrap().paths(), [Path::new("file")]);
+        // A run that reads no file that is there leaves it listed.
+        trees.succeeds(&["--no-hash-skipped"]).are_alike();
+        trees.put_copy("file", "CONTENTS");
+        let found = run(zc_dircopy().arg("--check").arg(trees.copy()));
+        found.ended_with(1);
+        return;
+    }
+}
+
 #[test]
 fn a_directory_that_cannot_be_made_costs_what_is_in_it() {
     each_fails(&["mkdirat", "mkdir"], &["ENOSPC", "EIO"], &[]);

@@ -5,17 +5,19 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
+use rustix::fs::Stat;
 use zcopy::{Ended, RateLimiter, Report, Side, SkipErrors, Sparse, Transfer};
 
 use super::checkpoints::Checkpoints;
 use super::is_of_space;
-use crate::dircopy::copy::file::{AtomicFile, transfer_error_from};
+use crate::dircopy::copy::file::{AtomicFile, EndsEarly, other_length, transfer_error_from};
 use crate::dircopy::copy::write_back::FileWriteBack;
 use crate::dircopy::counts::Count;
 use crate::dircopy::damage_map::{BadRange, DamageMap};
 use crate::dircopy::hash::pool::{Contents, StreamHasher};
 use crate::dircopy::hash::reader::{limited, no_digest, read_limit, stop_if_interrupted};
 use crate::dircopy::interrupt::{Interrupt, Interrupted};
+use crate::dircopy::stat::size;
 use crate::dircopy::write::partial_file::PartialLog;
 
 /// How files are read and written.
@@ -71,7 +73,7 @@ pub(super) struct Writing<'t, 'h, 'f, 'c> {
 }
 
 impl Writing<'_, '_, '_, '_> {
-    /// Writes the bytes of the original behind those that the hasher has got. Returns the report of
+    /// Writes the bytes of the original, which was as `stat` says when the copy began, behind those that the hasher has got. Returns the report of
     /// the last transfer, and what was skipped. Returns `None` if the copy has to be written from
     /// its start: bytes are to be skipped, and the hasher has got some that the copy lacks.
     ///
@@ -85,9 +87,10 @@ impl Writing<'_, '_, '_, '_> {
         &mut self,
         original: &File,
         copy: &AtomicFile,
-        size: u64,
+        stat: &Stat,
         options: WriteOptions<'_>,
     ) -> anyhow::Result<Option<(Report, DamageMap)>> {
+        let size = size(stat);
         // A copy that has not come to the disk gets no name, and needs no more bytes.
         let has_failed = AtomicBool::new(false);
         let rest = |from: u64| {
@@ -156,7 +159,12 @@ impl Writing<'_, '_, '_, '_> {
             bail!(Interrupted);
         }
         if end != size {
-            bail!("it changed while it was copied");
+            let error = other_length(original, stat, end);
+            if error.is::<EndsEarly>() {
+                self.note_end(end);
+                self.checkpoints.keep();
+            }
+            return Err(error);
         }
         Ok(Some((report, skipped)))
     }
