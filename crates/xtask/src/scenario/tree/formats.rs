@@ -37,6 +37,13 @@ pub(crate) fn check_destinations(scenario: &Scenario, observed: &Observed) -> Ve
     )
 }
 
+/// Whether the files of a run had no records, of which it told, and the next run read no file that
+/// was there.
+fn is_without_records(scenario: &Scenario, observed: &Observed) -> bool {
+    let had_none = observed.stderr.contains("cannot write the manifest");
+    had_none && scenario.args.contains(&"--no-hash-skipped")
+}
+
 /// Checks destinations, each with the directory of its files.
 fn check(scenario: &Scenario, observed: &Observed, destinations: &[(&str, &str)]) -> Vec<String> {
     let mistakes = mistakes(scenario, observed, destinations);
@@ -68,6 +75,9 @@ fn mistakes(
         }
     }
     for (root, _) in destinations {
+        if is_without_records(scenario, observed) {
+            continue;
+        }
         let checked = observed.run_again(&["--check", "--strict", "--quiet", root])?;
         if !checked.status.success() {
             let said = [checked.stdout, checked.stderr].concat();
