@@ -68,10 +68,24 @@ fn for_each<T: Sync>(cases: &[T], check: impl Fn(&T) + Sync) {
     }
 }
 
+/// The options of a run with `--resume`: these, and a function that takes little time, unless they
+/// choose one.
+fn options_of<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    let chooses = |option: &&str| {
+        let choices = ["--hash", "--no-hash", "--manifest"];
+        choices.iter().any(|choice| option.starts_with(choice))
+    };
+    let quick: &[&str] = if options.iter().any(chooses) {
+        &[]
+    } else {
+        &["--hash=blake3"]
+    };
+    [&["--resume", "--lanes=never"], quick, options].concat()
+}
+
 /// A run with `--resume` that is under way.
 fn begin(trees: &Trees, options: &[&str]) -> Child {
-    let options = [&["--resume", "--lanes=never"], options].concat();
-    let mut command = trees.command(&options);
+    let mut command = trees.command(&options_of(options));
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(Stdio::null()).spawn().unwrap()
 }
@@ -172,8 +186,8 @@ fn killed(trees: &Trees, options: &[&str]) -> Partial {
 /// Copies the tree with `--resume`. Returns how many bytes of each file were taken over.
 #[track_caller]
 fn resumed(trees: &Trees, options: &[&str]) -> u64 {
-    let options = [&["--resume", "--lanes=never", "--json"], options].concat();
-    let run = trees.run_aloud(&options);
+    let options = [&["--json"], options].concat();
+    let run = trees.run_aloud(&options_of(&options));
     assert_eq!((run.status, &*run.stderr), (0, ""), "{run:?}");
     let events = run.stdout.lines();
     let events: Vec<Value> = events
@@ -714,7 +728,7 @@ fn meddled_with(trees: &Trees, path: &Path, calls: &str, fault: &str) -> traced:
     let path = path.to_str().unwrap().to_owned();
     let trace = format!("--trace={calls}");
     let inject = format!("--inject={calls}:{fault}");
-    let command = trees.command(&["--resume", "--lanes=never", "--jobs=1", "--explain"]);
+    let command = trees.command(&options_of(&["--jobs=1", "--explain"]));
     traced(&command, &["-P".to_owned(), path, trace, inject])
 }
 
@@ -812,7 +826,7 @@ fn a_further_name_that_fails_keeps_its_partial_copy() {
     let left = killed(&trees, &["--exclude=long"]);
     // Its file is copied under its first name, and a directory is in the way of the other one.
     fs::create_dir(trees.copied("d/name")).unwrap();
-    let run = trees.run(&["--resume", "--lanes=never"]);
+    let run = trees.run(&options_of(&[]));
     run.failed_naming(&[&["d/name"]]);
     assert!(trees.copied("d/long").exists());
     assert_eq!(Partial::only_in(&trees.copy()).offsets, left.offsets);
@@ -872,7 +886,7 @@ fn a_durable_copy_whose_bytes_do_not_reach_the_disk_gets_no_name() {
     // The first call is for the log, and the second for the copy at its first checkpoint.
     let inject = "inject=fdatasync:error=EIO:when=2".to_owned();
     let trace = "trace=fdatasync".to_owned();
-    let options = ["--resume", "--lanes=never", "--durable", "--jobs=1", SLOW];
+    let options = options_of(&["--durable", "--jobs=1", SLOW]);
     let run = traced(
         &trees.command(&options),
         &["-e".into(), trace, "-e".into(), inject],
@@ -891,7 +905,7 @@ fn a_durable_copy_whose_bytes_do_not_reach_the_disk_gets_no_name() {
 
 /// A run of the tree, the calls of which fail as told.
 fn failing(trees: &Trees, options: &[&str], calls: &str, fault: &str) -> traced::Traced {
-    let options = [&["--resume", "--lanes=never", "--jobs=1"], options].concat();
+    let options = options_of(&[&["--jobs=1"], options].concat());
     traced::meddled(&trees.command(&options), calls, &format!("{calls}:{fault}"))
 }
 
@@ -1067,7 +1081,7 @@ fn without_digests_nothing_could_be_proven() {
 fn explain_tells_what_was_taken_over_and_why_it_was_not() {
     let trees = tree();
     let left = killed(&trees, &[]);
-    let options = ["--resume", "--lanes=never", "--explain"];
+    let options = options_of(&["--explain"]);
     let run = trees.run(&options);
     let words = format!(
         "d/long: goes on behind {} bytes that an earlier run has copied\n",
@@ -1083,7 +1097,7 @@ fn explain_tells_what_was_taken_over_and_why_it_was_not() {
     let summary = {
         let trees = tree();
         killed(&trees, &[]);
-        trees.run_aloud(&["--resume", "--lanes=never"]).stdout
+        trees.run_aloud(&options_of(&[])).stdout
     };
     assert!(
         summary.contains("1 file resumed, of which earlier runs had copied "),
