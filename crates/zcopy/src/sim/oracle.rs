@@ -197,26 +197,20 @@ fn extended(kernel: &SimKernel, fd: &OwnedFd) -> usize {
 /// Compares the contents of a sink with the expected bytes, except in ranges whose contents are
 /// unknown.
 fn agrees(expected: &[u8], holds: &[u8], unknown: &[Range<u64>], n_bytes: usize) -> Check<()> {
-    let is_known = |place: usize| !unknown.iter().any(|range| range.contains(&(place as u64)));
     if holds.len() > expected.len() {
         let (len, expected) = (holds.len(), expected.len());
         return Err(format!(
             "the sink's length is {len}, not {expected}, for {n_bytes} bytes"
         ));
     }
-    let wrong = |place: &usize| is_known(*place) && holds.get(*place) != expected.get(*place);
-    // Most blocks are equal, and one comparison of each costs least.
-    let mut blocks = (0..expected.len()).step_by(4096).map(|start| {
-        let end = expected.len().min(start + 4096);
-        start..end
-    });
-    let differing = blocks.find_map(|block| {
-        let is_equal = holds.get(block.clone()) == Some(&expected[block.clone()]);
-        if is_equal {
-            None
-        } else {
-            block.clone().find(wrong)
-        }
+    let differing = gaps(unknown, expected.len()).find_map(|known| {
+        let [start, end] = [known.start, known.end].map(|place| place.min(holds.len()));
+        let (expected, holds) = (&expected[known.clone()], &holds[start..end]);
+        // One comparison of all bytes costs least, and most ranges are equal.
+        let differs = expected != holds;
+        let mut pairs = expected.iter().zip(holds);
+        let mut first = || pairs.position(|(expected, held)| expected != held);
+        differs.then(|| known.start + first().unwrap_or(holds.len()))
     });
     match differing {
         None => Ok(()),
@@ -229,6 +223,22 @@ fn agrees(expected: &[u8], holds: &[u8], unknown: &[Range<u64>], n_bytes: usize)
             "the first wrong byte in the sink is {place}, for {n_bytes} bytes"
         )),
     }
+}
+
+/// The parts of `0..len` that lie in none of the ranges.
+fn gaps(ranges: &[Range<u64>], len: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut ranges: Vec<_> = ranges
+        .iter()
+        .map(|range| range.start as usize..range.end as usize)
+        .chain([len..len])
+        .collect();
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut from = 0;
+    ranges.into_iter().filter_map(move |range| {
+        let gap = from..range.start.min(len);
+        from = from.max(range.end);
+        (!gap.is_empty()).then_some(gap)
+    })
 }
 
 /// The bytes that a source offered, and the least number of them that a transfer to the end of the
