@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::sys::Spare;
+
 /// The largest capacity in bytes. GNU coreutils measured it as the best block over eleven machines;
 /// a larger block does not fit into the second-level cache (`ioblksize.h`).
 pub(crate) const DEFAULT_CAPACITY: usize = 256 << 10;
@@ -48,6 +50,8 @@ pub(crate) enum Alignment {
 /// yet: the *pending* bytes.
 #[derive(Debug)]
 pub(crate) struct Buffer {
+    /// The initialized bytes, in memory for all. To initialize memory that a read fills anyway
+    /// takes as long as the read.
     bytes: Vec<u8>,
     /// The largest capacity to which it may grow.
     max_capacity: usize,
@@ -170,9 +174,10 @@ impl Buffer {
 
     /// Returns whether the memory is aligned to a page, or need not be.
     fn suits(&self, alignment: Alignment) -> bool {
+        let memory = self.bytes.as_ptr().wrapping_add(self.start);
         match alignment {
             Alignment::CacheLine => true,
-            Alignment::Page => self.bytes[self.start..].as_ptr().align_offset(ALIGNMENT) == 0,
+            Alignment::Page => memory.align_offset(ALIGNMENT) == 0,
         }
     }
 
@@ -188,9 +193,10 @@ impl Buffer {
     fn allocate(&mut self, capacity: usize, alignment: Alignment) {
         let alignment = alignment as usize;
         self.bytes = Vec::new();
-        self.bytes = vec![0; self.head_room + capacity + alignment - 1];
-        let behind_head_room = self.bytes[self.head_room..].as_ptr();
+        self.bytes = Vec::with_capacity(self.head_room + capacity + alignment - 1);
+        let behind_head_room = self.bytes.as_ptr().wrapping_add(self.head_room);
         self.start = self.head_room + behind_head_room.align_offset(alignment);
+        self.bytes.resize(self.start, 0);
         self.capacity = capacity;
         self.clear();
     }
@@ -199,10 +205,16 @@ impl Buffer {
     /// appends the bytes that were written there.
     #[inline]
     pub(crate) fn spare_mut(&mut self, len: usize) -> &mut [u8] {
+        self.spare(len).into_slice()
+    }
+
+    /// The same memory, which is not initialized if it need not be.
+    #[inline]
+    pub(crate) fn spare(&mut self, len: usize) -> Spare<'_> {
         self.compact();
-        let spare = &mut self.bytes[self.pending.end..self.start + self.capacity];
-        let len = len.min(spare.len());
-        &mut spare[..len]
+        let start = self.pending.end;
+        let len = len.min(self.start + self.capacity - start);
+        Spare::behind(start, len, &mut self.bytes)
     }
 
     /// Moves the pending bytes to the start of the aligned memory, or into the head room in front
@@ -350,7 +362,7 @@ mod tests {
         buffer.capacity -= 64;
         buffer.extend_from_slice(b"pending");
         buffer.reserve(4000, Alignment::Page);
-        let memory = buffer.bytes[buffer.start..].as_ptr();
+        let memory = buffer.bytes.as_ptr().wrapping_add(buffer.start);
         assert_eq!(memory.align_offset(ALIGNMENT), 0);
         assert_eq!(buffer.pending(), b"pending");
     }

@@ -209,8 +209,8 @@ impl Partial {
         let accepts_nothing = || CallError::new("write", Side::Sink, Cause::ReturnedZero);
         loop {
             self.calls += 1;
-            let room = self.buffer.spare_mut(usize::MAX);
-            match kernel.read(source, None, room, Blocking::MaySleep) {
+            let room = self.buffer.spare(usize::MAX);
+            match kernel.read_into(source, None, room) {
                 Ok(0) => return true,
                 Ok(n) => self.buffer.fill(n),
                 Err(errno) => return self.stop(on_errno("read", Side::Source, errno)),

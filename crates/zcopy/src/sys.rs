@@ -2,8 +2,8 @@
 //! and the tests have a simulated kernel.
 //!
 //! This is the only file of the crate that may contain `unsafe`: for the ioctls, for the one call
-//! that rustix lacks, for a read whose buffers overlap, and for descriptors that a value borrows
-//! from owners beside it.
+//! that rustix lacks, for reads whose buffers overlap or are not initialized, and for descriptors
+//! that a value borrows from owners beside it.
 
 #![allow(
     unsafe_code,
@@ -32,9 +32,12 @@ pub(crate) use kernel::{
     PollFlags, Result, SealFlags, SeekFrom, SocketType, SpliceFlags, Status, WriteOut, read_up_to,
     retried,
 };
+pub(crate) use spare::Spare;
+
 use kernel::{DISCARD_ROOM, MAX_BUFFERS};
 
 mod kernel;
+mod spare;
 
 /// A `struct iovec`.
 #[repr(C)]
@@ -167,6 +170,28 @@ impl Kernel for Linux {
             (None, Blocking::MaySleep) => rustix::io::read(fd, buffer),
             (None, Blocking::Nonblocking) => read_nowait(fd, buffer),
         }
+    }
+
+    fn read_into(
+        &self,
+        fd: BorrowedFd<'_>,
+        offset: Option<u64>,
+        memory: Spare<'_>,
+    ) -> Result<usize> {
+        let (bytes, len) = match memory.into_spare_capacity() {
+            Ok(spare) => spare,
+            Err(slice) => return self.read(fd, offset, slice, Blocking::MaySleep),
+        };
+        let spare = &mut bytes.spare_capacity_mut()[..len];
+        let (filled, _) = match offset {
+            Some(offset) => rustix::io::pread(fd, spare, offset),
+            None => rustix::io::read(fd, spare),
+        }?;
+        let (n, len) = (filled.len(), bytes.len());
+        // SAFETY: the kernel has initialized these `n` bytes, which lie behind the vector's end and
+        // within its capacity.
+        unsafe { bytes.set_len(len + n) };
+        Ok(n)
     }
 
     fn discard(&self, fd: BorrowedFd<'_>, len: usize) -> Result<usize> {

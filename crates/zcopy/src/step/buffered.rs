@@ -149,10 +149,10 @@ pub(crate) fn fill<K: Kernel>(
     state.calls += 1;
     let is_small = skip::may_be_too_small(state, len);
     let is_single = skip::is_single(state, len);
-    let room = state.buffer.spare_mut(len);
+    let room = state.buffer.spare(len);
     let (source, reopened) = (&mut state.source, &mut state.source_reopened);
     let read = if is_single {
-        reopened.read_pages(kernel, source, room)
+        reopened.read_pages(kernel, source, room.into_slice())
     } else {
         // A read that is shorter than a block of the disk is repeated with a larger piece, not on
         // the reopened file.

@@ -7,6 +7,7 @@
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use super::spare::Spare;
 use crate::side::Side;
 
 pub(crate) use rustix::event::{PollFd, PollFlags};
@@ -155,6 +156,16 @@ pub(crate) trait Kernel {
         buffer: &mut [u8],
         blocking: Blocking,
     ) -> Result<usize>;
+    /// Reads bytes as [`read`](Self::read) does with [`Blocking::MaySleep`], into memory that need
+    /// not be initialized.
+    fn read_into(
+        &self,
+        fd: BorrowedFd<'_>,
+        offset: Option<u64>,
+        memory: Spare<'_>,
+    ) -> Result<usize> {
+        self.read(fd, offset, memory.into_slice(), Blocking::MaySleep)
+    }
     /// Reads and drops up to `len` bytes, at most [`LONGEST_DISCARD`]: `readv(2)`.
     fn discard(&self, fd: BorrowedFd<'_>, len: usize) -> Result<usize>;
     /// Writes bytes: `write(2)`, `pwrite(2)` at an offset, or `pwritev2(RWF_NOWAIT)`.

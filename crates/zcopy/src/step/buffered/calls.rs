@@ -7,7 +7,7 @@ use crate::fd_info::Kind;
 use crate::reopened::Reopened;
 use crate::side::Side;
 use crate::step::{Step, block_batch};
-use crate::sys::{Blocking, Errno, Kernel, Result as Called};
+use crate::sys::{Blocking, Errno, Kernel, Result as Called, Spare};
 
 /// Bytes that a pipe accepts without sleeping if it polls as writable.
 const PIPE_BUF: usize = 4096;
@@ -40,7 +40,7 @@ pub(crate) fn read_once<K: Kernel>(
     // The bytes behind a reservation belong to other readers.
     let len = source.clamp(room.len() as u64).max(1) as usize;
     let room = &mut room[..len];
-    match read(kernel, source, Some(reopened), room, blocking) {
+    match read(kernel, source, Some(reopened), room.into(), blocking) {
         Ok(0) => end_of_file(kernel, source),
         Ok(n) => {
             source.advance(n as u64);
@@ -100,11 +100,12 @@ pub(super) fn read<K: Kernel>(
     kernel: &K,
     source: &mut Endpoint<'_>,
     reopened: Option<&mut Reopened>,
-    room: &mut [u8],
+    mut room: Spare<'_>,
     blocking: Blocking,
 ) -> Called<usize> {
     let (fd, offset) = source.fd_at();
     if source.info.direct {
+        let room = room.into_slice();
         let read = kernel.read(fd, offset, room, Blocking::MaySleep);
         return match (read, reopened) {
             // The position is not at a block, or the room is shorter than a block.
@@ -113,12 +114,12 @@ pub(super) fn read<K: Kernel>(
         };
     }
     if needs_nowait(source, blocking) {
-        match kernel.read(fd, offset, room, Blocking::Nonblocking) {
+        match kernel.read(fd, offset, room.as_slice(), Blocking::Nonblocking) {
             Err(errno) if refuses_nowait(errno) => source.refuses_nowait = true,
             read => return read,
         }
     }
-    kernel.read(fd, offset, room, Blocking::MaySleep)
+    kernel.read_into(fd, offset, room)
 }
 
 /// Writes once. If the call must not sleep and the sink refuses `RWF_NOWAIT`, writes only as many

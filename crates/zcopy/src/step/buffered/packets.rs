@@ -20,7 +20,7 @@ use crate::pipe::{self, LARGEST_PACKET, Pipe};
 use crate::side::Side;
 use crate::step::buffered::on_errno;
 use crate::step::{Step, splice_pipe};
-use crate::sys::{Blocking, Errno, Kernel};
+use crate::sys::{Errno, Kernel};
 
 const LARGEST: u64 = LARGEST_PACKET as u64;
 
@@ -122,8 +122,8 @@ pub(crate) fn read_private_pipe<K: Kernel>(
         _ => len = len.min(buffer.max_capacity() - pending),
     }
     state.calls += 1;
-    let room = buffer.spare_mut(len);
-    let step = match kernel.read(pipe.reader(), None, room, Blocking::MaySleep) {
+    let room = buffer.spare(len);
+    let step = match kernel.read_into(pipe.reader(), None, room) {
         Ok(0) => Err(CallError::new("read", Side::Neither, Cause::ReturnedZero)),
         Ok(n) => {
             pipe.in_flight -= n as u64;
