@@ -124,18 +124,17 @@ pub(crate) fn try_fast_path<K: Kernel>(
     }
     let series_state = series_state.filter(|_| shortcuts.fast_path);
     let known = series_state.and_then(SeriesState::sink);
-    let (mut from, mut to) = match known {
-        Some(to) => {
-            // Skips `F_GETFL` for a small source: a wrong access mode makes the read fail.
-            let from = FdInfo::of_small_file(kernel, source, max_offload_above(&to))
-                .map_err(|error| unclassifiable(Side::Source, error))?;
-            (from, to)
-        }
-        None => (
-            classify(kernel, Side::Source, source)?,
-            classify(kernel, Side::Sink, sink)?,
-        ),
+    let found = known.map_or_else(|| classify(kernel, Side::Sink, sink), Ok);
+    // Skips `F_GETFL` for a small source: a wrong access mode makes the read fail. That of the sink
+    // has to be right before anything is read.
+    let small = match &found {
+        Ok(to) if shortcuts.fast_path => max_offload_above(to),
+        _ => 0,
     };
+    let mut from = FdInfo::of_small_file(kernel, source, small)
+        .map_err(|error| unclassifiable(Side::Source, error))?;
+    let mut to = found?;
+    let lacks_flags = from.kind == Kind::Regular && from.size.is_some_and(|size| size <= small);
     let mut partial = Partial {
         started,
         ..Partial::default()
@@ -152,12 +151,13 @@ pub(crate) fn try_fast_path<K: Kernel>(
             return Ok(done(Report::of(partial.attempt())));
         }
     }
-    if known.is_some() {
-        // The flags were not read, and the size may have changed. If a classification that
-        // succeeded before fails now, the calls that follow report why.
+    // If a classification that succeeded before fails now, the calls that follow report why.
+    if lacks_flags {
         from = classify(kernel, Side::Source, source).unwrap_or(from);
-        to = classify(kernel, Side::Sink, sink).unwrap_or(to);
         partial.discard_doubtful_error();
+    }
+    if known.is_some() {
+        to = classify(kernel, Side::Sink, sink).unwrap_or(to);
     }
     Ok(FastPath::Continue(from, to, partial))
 }

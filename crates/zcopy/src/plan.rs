@@ -6,6 +6,7 @@ use std::fmt;
 use crate::error::RunError;
 use crate::fd_info::{FdInfo, Kind};
 use crate::options::{Options, Reflink};
+use crate::pipe;
 use crate::report::PageSharing;
 use crate::strategy::Strategy;
 use fit::{Fit, fit};
@@ -40,6 +41,11 @@ pub(crate) const WARM_UP: u64 = 128 << 10;
 /// Up to this many bytes a private pipe costs more than it saves, and strategies that need no
 /// preparation come first.
 pub(crate) const PRIVATE_PIPE_ABOVE: u64 = 256 << 10;
+
+/// Up to this many bytes of a file a private pipe costs more than it saves if the sink is a pipe,
+/// or `/dev/null`: at 512 KiB and 1 MiB it measured 0.5 to 0.96 times the speed of `splice` and
+/// `sendfile`.
+const ONE_CALL: u64 = pipe::WANTED as u64;
 
 /// The reason for the strategy that the caller requested.
 const REQUESTED: &str = "the caller asked for it";
@@ -173,7 +179,12 @@ fn order(
     options: &Options,
 ) -> [Strategy; Strategy::PAIRWISE.len()] {
     use Strategy::{Buffered, CopyFileRange, Reflink, Sendfile, Splice, SplicePipe};
-    let is_short = remaining(source, options).is_some_and(|left| left <= PRIVATE_PIPE_ABOVE);
+    let private_pipe_above = match (source.kind, sink.kind) {
+        // One call moves all of it, into the sink's own slots if it is a pipe.
+        (Kind::Regular, Kind::Pipe | Kind::Null) => ONE_CALL,
+        _ => PRIVATE_PIPE_ABOVE,
+    };
+    let is_short = remaining(source, options).is_some_and(|left| left <= private_pipe_above);
     let [second, third, fourth, fifth] = match (source.kind, sink.kind) {
         _ if is_short => [CopyFileRange, Splice, Sendfile, SplicePipe],
         // A server may copy the file, or the file system may share its blocks.

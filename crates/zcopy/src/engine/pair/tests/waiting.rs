@@ -186,12 +186,11 @@ fn spurious_wakeups_change_the_strategy_instead_of_spinning() {
     kernel.state.borrow_mut().max_calls = 100;
     let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
     let sink = kernel.sink(Object::read_by_peer(false), OFlags::NONBLOCK);
-    kernel.inject(Call::Splice, &[Injection::Normal]);
     kernel.inject(Call::Splice, &[Injection::SpuriousWakeup; 20]);
     let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
     assert_eq!(
         attempts(&report)[0],
-        (Strategy::SplicePipe, 0, Some(Errno::AGAIN))
+        (Strategy::Splice, 0, Some(Errno::AGAIN))
     );
     assert!(kernel.contents(&sink) == patterned(LONG));
     let splices = kernel.results(Call::Splice);
@@ -207,7 +206,7 @@ fn the_pauses_between_retries_are_idle() {
     kernel.state.borrow_mut().may_sleep = false;
     let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
     let sink = kernel.sink(Object::read_by_peer(false), OFlags::NONBLOCK);
-    for call in [Call::Splice, Call::Write] {
+    for call in [Call::Splice, Call::Sendfile, Call::Write] {
         kernel.inject(call, &[Injection::SpuriousWakeup; 1000]);
     }
     let options = Options {
