@@ -18,7 +18,8 @@ use ends::{Sink, Source};
 pub(crate) use fans::FANS;
 pub(crate) use files::Files;
 use mounts::Fs;
-pub(crate) use sizes::sizes;
+#[allow(unused_imports, reason = "one benchmark alone has sizes of its own")]
+pub(crate) use sizes::{sizes, sizes_or};
 
 mod ends;
 #[allow(dead_code, reason = "one benchmark alone has several sinks")]
@@ -157,10 +158,29 @@ impl Pair {
     /// # Panics
     ///
     /// If anything fails, or not exactly `bytes` bytes arrive.
+    #[allow(dead_code, reason = "one benchmark alone measures more")]
     pub(crate) fn time(&self, files: &Files, bytes: u64, mover: Mover) -> Duration {
+        let before = Instant::now;
+        self.observe(files, bytes, mover, before, |start| start.elapsed())
+    }
+
+    /// Moves `bytes` bytes once. `before` and `after` are called right before and right after the
+    /// transfer.
+    ///
+    /// # Panics
+    ///
+    /// If anything fails, or not exactly `bytes` bytes arrive.
+    pub(crate) fn observe<Start, Taken>(
+        &self,
+        files: &Files,
+        bytes: u64,
+        mover: Mover,
+        before: impl FnOnce() -> Start,
+        after: impl FnOnce(Start) -> Taken,
+    ) -> Taken {
         let (mut source, feeder) = self.source.open(files, bytes);
         let (mut sink, drainer) = self.sink.open(files);
-        let start = Instant::now();
+        let start = before();
         let n_bytes = match mover {
             Mover::Plan => Transfer::new(&source, &sink).run().map(|it| it.bytes()),
             Mover::Forced(strategy) => {
@@ -169,13 +189,13 @@ impl Pair {
             }
             Mover::Std => Ok(source.copy_to(&mut sink)),
         };
-        let elapsed = start.elapsed();
+        let taken = after(start);
         let n_bytes = n_bytes.expect("the transfer");
         assert_eq!(n_bytes, bytes, "{} by {mover:?}", self.name);
         drop((source, sink));
         feeder.join().expect("the writer");
         let arrived = drainer.join().expect("the reader");
         assert!(arrived.is_none_or(|n| n == bytes), "{}", self.name);
-        elapsed
+        taken
     }
 }

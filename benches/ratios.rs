@@ -1,101 +1,185 @@
 //! The same pairs, measured in turns: what counts is the ratio between two ways in one run.
 //!
-//! Prints a table: for each pair and size the median throughput of every mover with its spread, and
-//! the plan's throughput as a ratio to the best single strategy, to `buffered` and to
-//! `std::io::copy`. `ZCOPY_BENCH_SIZES` and `ZCOPY_BENCH_TURNS` (default 9) say how much; arguments
-//! choose pairs by a part of their name.
+//! Prints a table: for each pair and size the median throughput of every mover with its spread, its
+//! processor time and its system calls, and the plan's throughput as a ratio to the best single
+//! strategy, to `buffered` and to `std::io::copy`, with its 95 % interval. `ZCOPY_BENCH_SIZES` and
+//! `ZCOPY_BENCH_TURNS` [default: 15] say how much; arguments choose pairs by a part of their name.
+//! The order within a turn is random: whoever comes first after a pause pays for cold memory.
+//! `--record DIR` also writes the figures into a record, and `--note TEXT` says there what else the
+//! machine did.
 
 #![allow(
     clippy::cast_precision_loss,
     reason = "throughput is shown with three digits"
 )]
 
+#[path = "ratios/counter.rs"]
+mod counter;
 mod pairs;
+mod recording;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pairs::{Files, Mover, PAIRS, Pair, sizes};
+use counter::Counter;
+use pairs::{Files, Mover, PAIRS, Pair, sizes_or};
+use recording::statistics::{Middle, speed_ratio, spread};
+use recording::{Recording, format, take_option};
+use rustix::time::{ClockId, clock_gettime};
 use zcopy::Strategy;
 
+/// From what fits into a page to what no cache holds.
+const SIZES: &str = "4KiB,64KiB,256KiB,1MiB,16MiB,64MiB";
+
+/// The time and the processor time of one transfer.
+struct Taken {
+    time: Duration,
+    cpu: Duration,
+}
+
 fn main() {
-    let is_test = std::env::args().any(|argument| argument == "--test");
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|a| !a.starts_with('-'))
-        .collect();
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let record = take_option(&mut arguments, "--record");
+    let note = take_option(&mut arguments, "--note");
+    let is_test = arguments.iter().any(|argument| argument == "--test");
+    let wanted: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
     let turns = std::env::var("ZCOPY_BENCH_TURNS")
         .ok()
         .and_then(|turns| turns.parse().ok());
-    let turns = if is_test { 1 } else { turns.unwrap_or(9) };
-    for (size, bytes) in sizes() {
+    let turns = if is_test { 1 } else { turns.unwrap_or(15) };
+    let recording = Recording::begin("ratios", record.as_deref(), note);
+    let mut measured = Vec::new();
+    for (size, bytes) in sizes_or(SIZES) {
         let files = Files::new(bytes);
-        let is_wanted = |pair: &&Pair| {
+        let pairs = PAIRS.iter().filter(|pair| {
             wanted.is_empty() || wanted.iter().any(|part| pair.name.contains(part.as_str()))
-        };
-        for pair in PAIRS.iter().filter(is_wanted) {
-            if !pair.is_possible(&files) {
-                continue;
-            }
-            report(pair, &size, bytes, &measure(pair, &files, bytes, turns));
+        });
+        let pairs: Vec<&Pair> = pairs.filter(|pair| pair.is_possible(&files)).collect();
+        let mut of_size: Vec<_> = pairs
+            .iter()
+            .map(|pair| measure(pair, &files, bytes, turns))
+            .collect();
+        count_calls(&pairs, &files, bytes, &mut of_size);
+        for pair in &of_size {
+            report(pair, &size);
         }
+        measured.extend(of_size);
     }
+    recording.end(|raw| raw.pairs = measured);
 }
 
-/// The sorted times of each mover, taken in turns.
-fn measure(pair: &Pair, files: &Files, bytes: u64, turns: u32) -> Vec<(Mover, Vec<Duration>)> {
-    let mut times: Vec<_> = pair.movers().map(|mover| (mover, Vec::new())).collect();
+/// Measures the movers of a pair in turns, each turn in random order.
+fn measure(pair: &Pair, files: &Files, bytes: u64, turns: u32) -> format::Pair {
+    let movers: Vec<Mover> = pair.movers().collect();
     // Short transfers are repeated within a turn, so that one turn lasts about as long as 64 MiB
     // take.
     let repeats = (64 << 20) / bytes.clamp(1 << 20, 64 << 20);
-    let movers = times.len();
-    for turn in 0..=turns {
-        // Nobody comes first every time: what one leaves dirty, the next one waits for.
-        for index in (0..movers).map(|index| (index + turn as usize) % movers) {
-            let (mover, times) = &mut times[index];
-            for _ in 0..repeats {
-                let time = pair.time(files, bytes, *mover);
-                // The first turn warms up.
-                if turn > 0 || turns == 1 {
-                    times.push(time);
-                }
+    let empty = |mover: &Mover| format::Mover {
+        name: mover.name(),
+        nanoseconds: Vec::new(),
+        cpu_nanoseconds: Vec::new(),
+        system_calls: None,
+    };
+    let mut measured: Vec<_> = movers.iter().map(empty).collect();
+    let mut order: Vec<usize> = (0..movers.len()).collect();
+    // The first of several turns warms up.
+    let warm_ups = u32::from(turns > 1);
+    for turn in 0..turns + warm_ups {
+        fastrand::shuffle(&mut order);
+        for &index in &order {
+            let taken: Vec<_> = (0..repeats)
+                .map(|_| time(pair, files, bytes, movers[index]))
+                .collect();
+            if turn < warm_ups {
+                continue;
             }
+            let middle = spread(taken.iter().map(|taken| taken.time.as_nanos() as f64)).median;
+            let cpu: Duration = taken.iter().map(|taken| taken.cpu).sum();
+            // A median of whole numbers is positive, or a time would be.
+            #[allow(clippy::cast_sign_loss, reason = "times are positive")]
+            measured[index].nanoseconds.push(middle.round() as u64);
+            let cpu = cpu.as_nanos() / u128::from(repeats);
+            measured[index].cpu_nanoseconds.push(cpu as u64);
         }
     }
-    for (_, times) in &mut times {
-        times.sort_unstable();
+    format::Pair {
+        name: pair.name.to_owned(),
+        bytes,
+        movers: measured,
     }
-    times
+}
+
+/// Moves the bytes once.
+fn time(pair: &Pair, files: &Files, bytes: u64, mover: Mover) -> Taken {
+    let before = || (thread_time(), Instant::now());
+    pair.observe(files, bytes, mover, before, |(cpu, start)| {
+        let time = start.elapsed();
+        let cpu = thread_time().saturating_sub(cpu);
+        Taken { time, cpu }
+    })
+}
+
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
+/// Has every mover move the bytes once more, and counts its system calls.
+fn count_calls(pairs: &[&Pair], files: &Files, bytes: u64, measured: &mut [format::Pair]) {
+    let Some(counter) = Counter::attach() else {
+        return;
+    };
+    for pair in pairs {
+        for mover in pair.movers() {
+            pair.observe(files, bytes, mover, Counter::mark, |()| Counter::mark());
+        }
+    }
+    let movers = measured.iter_mut().flat_map(|pair| &mut pair.movers);
+    for (mover, calls) in movers.zip(counter.counts()) {
+        mover.system_calls = Some(calls);
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "the table is what it is for")]
-fn report(pair: &Pair, size: &str, bytes: u64, times: &[(Mover, Vec<Duration>)]) {
-    let rate = |time: Duration| bytes as f64 / time.as_secs_f64() / 1e9;
-    let median = |mover: Mover| {
-        let (_, times) = times.iter().find(|(m, _)| *m == mover)?;
-        Some(rate(times[times.len() / 2]))
-    };
+fn report(pair: &format::Pair, size: &str) {
     println!("{}/{size}", pair.name);
-    for (mover, times) in times {
-        let (low, high) = (times[times.len() * 9 / 10], times[times.len() / 10]);
-        let middle = rate(times[times.len() / 2]);
+    let gigabytes = pair.bytes as f64 / 1e9;
+    let gibibytes = pair.bytes as f64 / f64::from(1 << 30);
+    for mover in &pair.movers {
+        let rates = mover
+            .nanoseconds
+            .iter()
+            .map(|ns| pair.bytes as f64 / *ns as f64);
+        let Middle { low, median, high } = spread(rates);
+        let cpu = mover
+            .cpu_nanoseconds
+            .iter()
+            .map(|ns| *ns as f64 / 1e9 / gigabytes);
+        let cpu = spread(cpu).median;
+        let calls = mover
+            .system_calls
+            .map(|calls| format!("{calls:5} calls, {:8.0} per GiB", calls as f64 / gibibytes));
         println!(
-            "  {:<16} {middle:8.2} GB/s  [{:.2}, {:.2}]",
-            mover.name(),
-            rate(low),
-            rate(high)
+            "  {:<16} {median:8.2} GB/s  [{low:.2}, {high:.2}]  {cpu:7.3} CPU s/GB  {}",
+            mover.name,
+            calls.unwrap_or_default(),
         );
     }
-    let best = pair
-        .strategies
-        .iter()
-        .filter_map(|s| median(Mover::Forced(*s)))
-        .fold(0.0, f64::max);
-    let plan = median(Mover::Plan).unwrap_or_default();
-    let to = |other: Option<f64>| plan / other.unwrap_or(f64::NAN);
-    println!(
-        "  plan: {:.2} x best, {:.2} x buffered, {:.2} x std::io::copy",
-        to(Some(best)),
-        to(median(Mover::Forced(Strategy::Buffered))),
-        to(median(Mover::Std)),
-    );
+    let find = |name: &str| pair.movers.iter().find(|mover| mover.name == name);
+    let middle =
+        |mover: &format::Mover| spread(mover.nanoseconds.iter().map(|ns| *ns as f64)).median;
+    let Some(plan) = find("plan") else { return };
+    let others = pair.movers.iter();
+    let strategies = others.filter(|mover| mover.name != "plan" && mover.name != "std_io_copy");
+    let best = strategies.min_by(|a, b| middle(a).total_cmp(&middle(b)));
+    let buffered = find(&Mover::Forced(Strategy::Buffered).name());
+    let named = [
+        ("the best strategy", best),
+        ("buffered", buffered),
+        ("std::io::copy", find(&Mover::Std.name())),
+    ];
+    for (name, other) in named {
+        let Some(other) = other else { continue };
+        let Middle { low, median, high } = speed_ratio(&plan.nanoseconds, &other.nanoseconds);
+        println!("  plan: {median:.2} [{low:.2}, {high:.2}] x {name}");
+    }
 }

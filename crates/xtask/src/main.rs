@@ -4,6 +4,7 @@
 
 use clap::{Parser, Subcommand};
 
+mod charts;
 mod faults;
 mod image;
 mod imports;
@@ -48,6 +49,8 @@ enum Chore {
     Imports,
     /// Check that the links of the pages lead somewhere, and that their shell lines work
     Pages(pages::Args),
+    /// Draw the charts of docs/benchmarks.md from a record of the benchmarks
+    Charts(charts::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -60,6 +63,7 @@ fn main() -> anyhow::Result<()> {
         Chore::StartUp(args) => start_up::run(&args),
         Chore::Imports => imports::run(),
         Chore::Pages(args) => pages::run(&args),
+        Chore::Charts(args) => charts::run(&args),
     }
 }
 

@@ -1,0 +1,128 @@
+//! Writes what a benchmark has measured into a record: `raw.json` and `machine.json` in a directory.
+//!
+//! `ratios` and `tools` write into the same record, one after the other: each replaces its own
+//! figures.
+
+#![allow(
+    clippy::expect_used,
+    reason = "a benchmark that cannot run says why and ends"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use format::{Machine, Raw};
+use machine::Usage;
+pub(crate) use machine::output;
+
+pub(crate) mod format;
+mod machine;
+pub(crate) mod statistics;
+
+/// A record that a benchmark writes when it has ended.
+pub(crate) struct Recording {
+    benchmark: &'static str,
+    /// `None`: nothing is kept.
+    dir: Option<PathBuf>,
+    note: Option<String>,
+    begun: Usage,
+    started: String,
+    pub(crate) programs: BTreeMap<String, String>,
+    pub(crate) missing: Vec<String>,
+    pub(crate) file_systems: BTreeMap<String, String>,
+}
+
+impl Recording {
+    /// Begins with the run. `dir` is relative to the root of the workspace.
+    pub(crate) fn begin(benchmark: &'static str, dir: Option<&str>, note: Option<String>) -> Self {
+        Self {
+            benchmark,
+            dir: dir.map(from_root),
+            note,
+            begun: Usage::now(),
+            started: output("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]),
+            programs: BTreeMap::new(),
+            missing: Vec::new(),
+            file_systems: BTreeMap::new(),
+        }
+    }
+
+    /// Writes the figures that `put` adds, and what the machine is.
+    pub(crate) fn end(self, put: impl FnOnce(&mut Raw)) {
+        let Some(dir) = self.dir else {
+            return;
+        };
+        fs::create_dir_all(&dir).expect("the directory of the record can be made");
+        let raw_path = dir.join("raw.json");
+        let mut raw: Raw = read(&raw_path);
+        put(&mut raw);
+        fs::write(&raw_path, lines(&raw)).expect("the figures can be written");
+
+        let machine_path = dir.join("machine.json");
+        let mut machine: Machine = read(&machine_path);
+        let mut run = machine::run(&self.begun);
+        run.started = self.started;
+        run.note = self.note;
+        run.programs = self.programs;
+        run.missing = self.missing;
+        machine::describe(&mut machine);
+        machine.file_systems.extend(self.file_systems);
+        machine.runs.insert(self.benchmark.to_owned(), run);
+        let text = serde_json::to_string_pretty(&machine).expect("the machine has a JSON form");
+        fs::write(&machine_path, text + "\n").expect("the machine can be written");
+    }
+}
+
+/// Cargo runs a benchmark in the directory of its package, wherever the user is.
+pub(crate) fn from_root(path: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root.canonicalize().expect("the workspace is there");
+    root.join(path)
+}
+
+/// The value of an option in these arguments: `--name VALUE` or `--name=VALUE`, which are removed.
+pub(crate) fn take_option(arguments: &mut Vec<String>, name: &str) -> Option<String> {
+    let at = arguments.iter().position(|argument| {
+        argument
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })?;
+    let argument = arguments.remove(at);
+    if let Some((_, value)) = argument.split_once('=') {
+        return Some(value.to_owned());
+    }
+    assert!(at < arguments.len(), "{name} needs a value");
+    Some(arguments.remove(at))
+}
+
+/// What the file holds; nothing, if there is none.
+fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
+    let Ok(text) = fs::read_to_string(path) else {
+        return T::default();
+    };
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// JSON with a line for each pair, job and curve.
+fn lines(raw: &Raw) -> String {
+    fn list<T: Serialize>(items: &[T]) -> String {
+        let items = items.iter().map(serde_json::to_string);
+        let items: Result<Vec<_>, _> = items.collect();
+        items.expect("figures have a JSON form").join(",\n")
+    }
+    let Raw {
+        pairs,
+        jobs,
+        curves,
+    } = raw;
+    format!(
+        "{{\"pairs\":[\n{}\n],\"jobs\":[\n{}\n],\"curves\":[\n{}\n]}}\n",
+        list(pairs),
+        list(jobs),
+        list(curves)
+    )
+}

@@ -1,0 +1,69 @@
+//! Figures against the number of concurrent transfers: a chart for each figure, a line for each
+//! driver.
+
+use super::canvas::{Anchor, Area, chart, line, text};
+use super::format::Curve;
+use super::plot::{Line, Plot};
+use super::{Chart, style};
+
+const SIZE: (i32, i32) = (860, 400);
+const HEAD: i32 = 60;
+const FOOT: i32 = 24;
+
+/// Draws a chart for each figure.
+///
+/// # Errors
+///
+/// If a chart cannot be drawn.
+pub(super) fn draw(curves: &[Curve], footer: &str) -> anyhow::Result<Vec<Chart>> {
+    let mut figures: Vec<&str> = Vec::new();
+    for curve in curves {
+        if !figures.contains(&curve.figure.as_str()) && !curve.points.is_empty() {
+            figures.push(&curve.figure);
+        }
+    }
+    let charts = figures.into_iter().map(|figure| {
+        let curves: Vec<_> = curves
+            .iter()
+            .filter(|curve| curve.figure == figure)
+            .collect();
+        let svg = chart(SIZE, footer, |area| panel(area, figure, &curves))?;
+        let words = figure.split(|letter: char| !letter.is_ascii_alphanumeric());
+        let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+        let name = format!("scale-{}", words.join("-").to_lowercase());
+        Ok(Chart { name, svg })
+    });
+    charts.collect()
+}
+
+fn panel(area: &Area<'_>, figure: &str, curves: &[&Curve]) -> anyhow::Result<()> {
+    text(area, (10, 14), Anchor::Start, 16, style::FOREGROUND, figure)?;
+    let mut x = 10;
+    let mut lines = Vec::new();
+    for (index, curve) in curves.iter().enumerate() {
+        let color = style::nth(index);
+        line(area, [(x, 40), (x + 18, 40)], color, 2)?;
+        text(
+            area,
+            (x + 23, 40),
+            Anchor::Start,
+            12,
+            style::FOREGROUND,
+            &curve.name,
+        )?;
+        x += 40 + curve.name.len() as i32 * 7;
+        lines.push(Line {
+            color,
+            width: 2,
+            points: curve.points.clone(),
+        });
+    }
+    let plot = Plot {
+        title: "",
+        unit: &curves[0].unit,
+        axis: "concurrent transfers",
+        name: &|n| n.to_string(),
+        lines,
+    };
+    plot.draw(area, (0, HEAD), (SIZE.0, SIZE.1 - HEAD - FOOT))
+}
