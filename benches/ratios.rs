@@ -40,6 +40,8 @@ fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let record = take_option(&mut arguments, "--record");
     let note = take_option(&mut arguments, "--note");
+    // One command line serves `tools`, too.
+    take_option(&mut arguments, "--peers");
     let is_test = arguments.iter().any(|argument| argument == "--test");
     let wanted: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
     let turns = std::env::var("ZCOPY_BENCH_TURNS")

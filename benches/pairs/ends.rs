@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::LazyLock;
 use std::thread;
 
 use rustix::net::sockopt;
@@ -160,8 +161,14 @@ impl Stream {
 /// Pacing (`bbr`) and a receive buffer that overflows and has half the bytes sent twice (`ss -ti`)
 /// would be measured otherwise, and hide the sender.
 fn tcp_pair() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    sockopt::set_socket_recv_buffer_size(&listener, 8 * MIB).expect("a receive buffer");
+    // Tens of thousands of short connections with listeners of their own would leave no free port: a
+    // port that has listened is not used again for a minute.
+    static LISTENER: LazyLock<TcpListener> = LazyLock::new(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        sockopt::set_socket_recv_buffer_size(&listener, 8 * MIB).expect("a receive buffer");
+        listener
+    });
+    let listener = &*LISTENER;
     let address = listener.local_addr().expect("an address");
     let near = TcpStream::connect(address).expect("a connection");
     let (far, _) = listener.accept().expect("a connection");
