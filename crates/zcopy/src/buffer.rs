@@ -10,10 +10,9 @@ pub(crate) const DEFAULT_CAPACITY: usize = 256 << 10;
 
 /// The first capacity in bytes of a transfer of unknown length. It is enough for one message or a
 /// small file, and less than the size from which the allocator asks the kernel for memory.
-pub(crate) const FIRST_CAPACITY: usize = 32 << 10;
+pub(crate) const FIRST_CAPACITY: usize = 64 << 10;
 
-/// The smallest allocation in bytes, for a read that probably finds the end. Zeroing
-/// [`FIRST_CAPACITY`] bytes for such a read took as long as two system calls.
+/// The smallest allocation in bytes, for a read that probably finds the end.
 pub(crate) const MIN_CAPACITY: usize = 4096;
 
 /// A length in bytes that fits into one datagram of every address family.

@@ -230,7 +230,7 @@ fn gaps(ranges: &[Range<u64>], len: usize) -> impl Iterator<Item = Range<usize>>
     let mut ranges: Vec<_> = ranges
         .iter()
         .map(|range| range.start as usize..range.end as usize)
-        .chain([len..len])
+        .chain(std::iter::once(len..len))
         .collect();
     ranges.sort_unstable_by_key(|range| range.start);
     let mut from = 0;
