@@ -33,6 +33,7 @@ pub mod manifest;
 pub mod write;
 
 mod args;
+mod changes;
 mod copy;
 mod counts;
 mod damage_map;

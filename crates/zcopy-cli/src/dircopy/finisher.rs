@@ -11,7 +11,7 @@ use anyhow::anyhow;
 use super::copy::run_journal::RunJournal;
 use super::copy::{Copier, CopyResult, EntryResult, journal_entry};
 use super::counts::Counts;
-use super::hash::reader::is_interrupted;
+use super::hash::transfers::is_interrupted;
 use super::manifest::write::update::{Line, Update};
 use super::reporter::Reporter;
 use super::schedule::lookup::PriorRecord;

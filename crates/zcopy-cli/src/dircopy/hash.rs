@@ -1,13 +1,17 @@
 //! Hashes files.
 //!
 //! - `reader`: reads a file and hashes it.
+//! - `read_from`: where its bytes come from, and reads past the page cache.
+//! - `transfers`: how far and how fast a file is read, until which signal, and with which errors.
 //! - `pool`: the hashing threads.
 
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
 use crate::common::digest::{Algorithm, AlgorithmSet, Digest};
 
 pub(crate) mod pool;
+pub(crate) mod read_from;
 pub(crate) mod reader;
+pub(crate) mod transfers;
 
 /// The digest of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,12 +11,13 @@ use zcopy::{Ended, Reflink, Report, Side, SkipErrors, Sparse, Transfer};
 use super::read_together::Together;
 use super::{Copier, CopyResult};
 use crate::common::digest::Digest;
+use crate::dircopy::changes::{Changes, changes};
 use crate::dircopy::counts::Count;
 use crate::dircopy::damage_map::{BadRange, DamageMap};
 use crate::dircopy::hash::pool::Contents;
-use crate::dircopy::hash::reader::{
-    Changes, READ_SIZE, changes, is_interrupted, limited, read_error_from, read_limit,
-    stop_if_interrupted,
+use crate::dircopy::hash::reader::READ_SIZE;
+use crate::dircopy::hash::transfers::{
+    is_interrupted, limited, read_error_from, read_limit, stop_if_interrupted,
 };
 use crate::dircopy::interrupt::Interrupted;
 use crate::dircopy::schedule::lookup::PriorRecord;

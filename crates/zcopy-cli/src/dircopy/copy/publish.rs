@@ -11,7 +11,7 @@ use super::{Copier, CopyResult, Proof};
 use crate::common::cli::message;
 use crate::common::digest::Digest;
 use crate::common::sys;
-use crate::dircopy::hash::reader::{Changes, changes};
+use crate::dircopy::changes::{Changes, changes};
 use crate::dircopy::manifest::write::update::Line;
 use crate::dircopy::policy::{Decision, Policy, decide};
 use crate::dircopy::schedule::lookup::PriorRecord;

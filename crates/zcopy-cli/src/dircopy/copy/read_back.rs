@@ -9,7 +9,7 @@ use rustix::fs::{Advice, Stat};
 use super::Copier;
 use super::file::{AtomicFile, PendingCopy};
 use crate::common::digest::Digest;
-use crate::dircopy::hash::reader::ReadFrom;
+use crate::dircopy::hash::read_from::ReadFrom;
 use crate::dircopy::policy::Verify;
 use crate::dircopy::stat::size;
 

@@ -2,25 +2,22 @@
 
 use std::fs::File;
 use std::io;
-use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 
 use anyhow::{Context as _, anyhow, bail};
-use rustix::fs::{OFlags, Stat};
-use rustix::io::{Errno, ReadWriteFlags};
-use zcopy::{Ended, FanOut, RateLimiter, Report, Side, Sparse, Transfer};
+use rustix::fs::Stat;
+use zcopy::{Ended, FanOut, RateLimiter, Report, Sparse, Transfer};
 
 use super::FileDigest;
 use super::pool::{Client, Contents, StreamHasher};
-use crate::common::cli::message;
+use super::read_from::set_direct;
+use super::transfers::{limited, read_error, read_limit, stop_if_interrupted};
 use crate::common::digest::{Algorithm, AlgorithmSet, Digest, Stream};
+use crate::dircopy::changes::{Changes, changes};
 use crate::dircopy::counts::Count;
-use crate::dircopy::interrupt::{Interrupt, Interrupted};
-use crate::dircopy::mtime::Time;
-use crate::dircopy::stat::identity;
+use crate::dircopy::interrupt::Interrupt;
 use crate::dircopy::stat::{open_regular, size};
 use crate::dircopy::walk::Entry;
-use crate::dircopy::write::file_system::Storage;
 use crate::dircopy::write::metadata::Named;
 
 /// The size of a read past the page cache, where the kernel does not read ahead: 1 MiB.
@@ -28,10 +25,6 @@ pub(crate) const READ_SIZE: usize = 1 << 20;
 
 /// How often a file is read whose [attributes](Changes::Attributes) changed meanwhile.
 const MAX_READS: usize = 2;
-
-/// The least that is read of a file at first: files in `/proc` and `/sys` are to be read whole by
-/// one call.
-const MIN_READ_LIMIT: u64 = 1 << 20;
 
 /// The digest of a file that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,17 +286,6 @@ impl Reader<'_> {
     }
 }
 
-/// A transfer at the rate of the limiter, if there is one.
-pub(crate) fn limited<'a, Source: AsFd, Sink: AsFd>(
-    transfer: Transfer<'a, Source, Sink>,
-    rate_limiter: Option<&RateLimiter>,
-) -> Transfer<'a, Source, Sink> {
-    match rate_limiter {
-        Some(rate_limiter) => transfer.rate_limit(rate_limiter),
-        None => transfer,
-    }
-}
-
 /// As [`Reader::run`], for any stream, and calls `inspect` with the bytes.
 fn run_and_inspect(
     transfer: Transfer<'_, impl AsFd, impl AsFd>,
@@ -322,185 +304,7 @@ fn run_and_inspect(
     Ok((report, stream_hasher.finish()))
 }
 
-/// Where the bytes of a file come from that is [read past the cache](Reader::read_past_cache).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReadFrom {
-    /// The disk, with `O_DIRECT`.
-    Disk,
-    /// The page cache, which has to read them first: it holds none of them.
-    EmptiedCache,
-    /// Memory, as far as is known: the file system has no disk, or the cache has kept pages.
-    Memory,
-    /// A server, a process or another file system, past the page cache of this one. What they have
-    /// in memory is not known.
-    Elsewhere,
-}
-
-impl ReadFrom {
-    /// Examines a file of this size, before it is read. Its pages have been dropped if possible.
-    pub(crate) fn of(file: &File, size: u64) -> Self {
-        let storage = Storage::of(file);
-        let is_direct = size >= READ_SIZE as u64 && set_direct(file).is_ok();
-        let is_cached = || size > 0 && [0, size - 1].iter().any(|at| is_cached(file, *at));
-        match storage {
-            Storage::Memory => Self::Memory,
-            _ if !is_direct && is_cached() => Self::Memory,
-            Storage::Elsewhere => Self::Elsewhere,
-            Storage::Disk if is_direct => Self::Disk,
-            Storage::Disk => Self::EmptiedCache,
-        }
-    }
-}
-
-/// Lets reads pass by the page cache.
-pub(crate) fn set_direct(file: &File) -> io::Result<()> {
-    let flags = rustix::fs::fcntl_getfl(file)?;
-    Ok(rustix::fs::fcntl_setfl(file, flags | OFlags::DIRECT)?)
-}
-
-/// Lets reads and writes use the page cache again.
-pub(crate) fn clear_direct(file: &File) -> io::Result<()> {
-    let flags = rustix::fs::fcntl_getfl(file)?;
-    Ok(rustix::fs::fcntl_setfl(file, flags - OFlags::DIRECT)?)
-}
-
-/// Whether a byte can be read without the disk. Where the file system does not tell, it may be.
-fn is_cached(file: &File, at: u64) -> bool {
-    let mut byte = [0];
-    let mut bytes = [io::IoSliceMut::new(&mut byte)];
-    let read = rustix::io::preadv2(file, &mut bytes, at, ReadWriteFlags::NOWAIT);
-    read != Err(Errno::AGAIN)
-}
-
-/// The change of a file since it was examined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Changes {
-    None,
-    /// Only the time of change: another attribute, or the number of names, has changed. Over FUSE,
-    /// the kernel may have guessed the earlier time before the driver reported it.
-    Attributes,
-    /// The size, the modification time, or the file itself.
-    Contents,
-}
-
-/// Compares a file with its state before.
-pub(crate) fn changes(file: &File, before: &Stat) -> io::Result<Changes> {
-    let after = rustix::fs::fstat(file)?;
-    let version = |stat: &Stat| (identity(stat), stat.st_size, Time::modified(stat));
-    let changed = |stat: &Stat| (stat.st_ctime, stat.st_ctime_nsec);
-    Ok(if version(before) != version(&after) {
-        Changes::Contents
-    } else if changed(before) != changed(&after) {
-        Changes::Attributes
-    } else {
-        Changes::None
-    })
-}
-
-/// The most bytes that are read of a file with this size.
-///
-/// A file in `/proc` has the size 0 and any length. Of any other file one more byte is read: it
-/// shows that the file has grown, and a file that grows without end is not followed.
-pub(crate) fn read_limit(size: u64) -> u64 {
-    match size {
-        0 => u64::MAX,
-        size => size.saturating_add(1),
-    }
-}
-
-/// Reads a file to its end by transfers that `run` makes from the file's cursor, each with the
-/// limit that it is given. Returns the report of the last one.
-///
-/// A file that grows meanwhile is not read to its end, which it may not have: one byte more than
-/// its size gives it another digest. A file of more bytes than its size (in `/proc`, or of a FUSE
-/// driver) is read whole.
-///
-/// # Errors
-///
-/// The error of the transfer.
-pub(crate) fn read_whole(
-    file: &File,
-    mut run: impl FnMut(Option<u64>) -> Result<Report, zcopy::Error>,
-) -> Result<Report, zcopy::Error> {
-    let size = || file.metadata().map_or(0, |metadata| metadata.len());
-    let size_before = size();
-    let limit = size_before.saturating_add(1).max(MIN_READ_LIMIT);
-    let report = run(Some(limit))?;
-    if report.ended() == Ended::Limit && size() == size_before {
-        return run(None);
-    }
-    Ok(report)
-}
-
-/// Stops a transfer after a signal.
-pub(crate) fn stop_if_interrupted(interrupt: &Interrupt) -> ControlFlow<()> {
-    if interrupt.is_requested() {
-        ControlFlow::Break(())
-    } else {
-        ControlFlow::Continue(())
-    }
-}
-
-/// The kernel's error of a transfer that failed. The error of a read names the offset.
-pub(crate) fn read_error(error: &zcopy::Error) -> io::Error {
-    read_error_from(error, 0)
-}
-
-/// The same for a transfer from this offset on.
-pub(crate) fn read_error_from(error: &zcopy::Error, start: u64) -> io::Error {
-    let cause = message::cause(error);
-    if error.side() != Side::Source || error.call().is_none() {
-        return cause;
-    }
-    let offset = start + error.bytes();
-    let cause_words = message::worded(&cause);
-    io::Error::new(cause.kind(), format!("{cause_words} at offset {offset}"))
-}
-
-/// Whether an entry failed because of a signal.
-pub(crate) fn is_interrupted(error: &anyhow::Error) -> bool {
-    error.is::<Interrupted>()
-}
-
 /// The error of a file whose hashing thread has exited.
 pub(crate) fn no_digest() -> anyhow::Error {
     anyhow!("cannot hash: the hashing thread has exited")
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs::File;
-
-    use zcopy::Transfer;
-
-    use super::{MIN_READ_LIMIT, read_whole};
-
-    #[test]
-    fn a_file_that_grows_is_read_to_a_byte_beyond_its_size() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(MIN_READ_LIMIT + 5).unwrap();
-        let null = File::create("/dev/null").unwrap();
-        let reader = file.try_clone().unwrap();
-        let report = read_whole(&reader, |limit| {
-            file.set_len(2 * MIN_READ_LIMIT).unwrap();
-            Transfer::new(&reader, &null).limit(limit).run()
-        });
-        assert_eq!(report.unwrap().bytes(), MIN_READ_LIMIT + 6);
-    }
-
-    #[test]
-    fn a_file_of_more_bytes_than_its_size_is_read_whole() {
-        let (kernel_symbols, null) = ("/proc/kallsyms", File::create("/dev/null").unwrap());
-        let file = File::open(kernel_symbols).unwrap();
-        let (mut bytes, mut n_runs) = (0, 0);
-        read_whole(&file, |limit| {
-            let report = Transfer::new(&file, &null).limit(limit).run()?;
-            (bytes, n_runs) = (bytes + report.bytes(), n_runs + 1);
-            Ok(report)
-        })
-        .unwrap();
-        let expected = std::fs::read(kernel_symbols).unwrap().len() as u64;
-        assert!(expected > MIN_READ_LIMIT);
-        assert_eq!((bytes, n_runs), (expected, 2));
-    }
 }

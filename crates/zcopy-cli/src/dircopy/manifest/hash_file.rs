@@ -11,7 +11,7 @@ use super::open_beneath;
 use crate::common::cli::message;
 use crate::common::digest::{Algorithm, Stream};
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::hash::reader::{limited, read_whole, stop_if_interrupted};
+use crate::dircopy::hash::transfers::{limited, read_whole, stop_if_interrupted};
 use crate::dircopy::interrupt::{Interrupt, Interrupted};
 
 /// How files are read.

@@ -15,9 +15,9 @@ use super::writing::{OnBadBlocks, Progress, WriteOptions};
 use crate::common::digest::{Algorithm, AlgorithmSet, Digest, Stream};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::hash::pool::StreamHasher;
-use crate::dircopy::hash::reader::{
-    READ_SIZE, clear_direct, limited, read_error, set_direct, stop_if_interrupted,
-};
+use crate::dircopy::hash::read_from::{clear_direct, set_direct};
+use crate::dircopy::hash::reader::READ_SIZE;
+use crate::dircopy::hash::transfers::{limited, read_error, stop_if_interrupted};
 use crate::dircopy::write::partial_file::{Checkpoint, OpenPartial};
 
 /// The number of bytes of the original that are compared with its partial copy, at the start and at

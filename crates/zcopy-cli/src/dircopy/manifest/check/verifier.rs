@@ -14,7 +14,7 @@ use super::Shared;
 use super::hash_thread::HashThread;
 use super::verdict::{AlgorithmSource, FileResult, Hashed, Verdict};
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::hash::reader::{read_error, read_whole, stop_if_interrupted};
+use crate::dircopy::hash::transfers::{read_error, read_whole, stop_if_interrupted};
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 use crate::dircopy::manifest::line::{self, ChecksumLine, ParseLineError};
 use crate::dircopy::manifest::open_beneath::{self, Found};
