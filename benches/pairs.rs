@@ -16,7 +16,8 @@ use zcopy::{Strategy, Transfer};
 use ends::{Sink, Source};
 #[allow(unused_imports, reason = "one benchmark alone has several sinks")]
 pub(crate) use fans::FANS;
-pub(crate) use files::Files;
+#[allow(unused_imports, reason = "one benchmark alone has a choice of peers")]
+pub(crate) use files::{Files, Peers};
 use mounts::Fs;
 #[allow(unused_imports, reason = "one benchmark alone has sizes of its own")]
 pub(crate) use sizes::{sizes, sizes_or};

@@ -5,7 +5,9 @@
 //! strategy, to `buffered` and to `std::io::copy`, with its 95 % interval. `ZCOPY_BENCH_SIZES` and
 //! `ZCOPY_BENCH_TURNS` [default: 15] say how much; arguments choose pairs by a part of their name.
 //! The order within a turn is random: whoever comes first after a pause pays for cold memory.
-//! `--record DIR` also writes the figures into a record, and `--note TEXT` says there what else the
+//! With `--apart` the writers of the sources end before a transfer begins, and the readers of the
+//! sinks begin when it has ended: what is measured is the cost of the transfer alone. `--record DIR`
+//! also writes the figures into a record, and `--note TEXT` says there what else the
 //! machine did.
 
 #![allow(
@@ -21,7 +23,7 @@ mod recording;
 use std::time::{Duration, Instant};
 
 use counter::Counter;
-use pairs::{Files, Mover, PAIRS, Pair, sizes_or};
+use pairs::{Files, Mover, PAIRS, Pair, Peers, sizes_or};
 use recording::statistics::{Middle, speed_ratio, spread};
 use recording::{Recording, format, take_option};
 use rustix::time::{ClockId, clock_gettime};
@@ -29,6 +31,9 @@ use zcopy::Strategy;
 
 /// From what fits into a page to what no cache holds.
 const SIZES: &str = "4KiB,64KiB,256KiB,1MiB,16MiB,64MiB";
+
+/// The sizes that fit into a pipe and into sockets.
+const SIZES_APART: &str = "1B,4KiB,32KiB,64KiB,256KiB,1MiB";
 
 /// The time and the processor time of one transfer.
 struct Taken {
@@ -42,6 +47,12 @@ fn main() {
     let note = take_option(&mut arguments, "--note");
     // One command line serves `tools`, too.
     take_option(&mut arguments, "--peers");
+    let is_apart = arguments.iter().any(|argument| argument == "--apart");
+    let (peers, default_sizes) = if is_apart {
+        (Peers::Apart, SIZES_APART)
+    } else {
+        (Peers::Meanwhile, SIZES)
+    };
     let is_test = arguments.iter().any(|argument| argument == "--test");
     let wanted: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
     let turns = std::env::var("ZCOPY_BENCH_TURNS")
@@ -50,8 +61,8 @@ fn main() {
     let turns = if is_test { 1 } else { turns.unwrap_or(15) };
     let recording = Recording::begin("ratios", record.as_deref(), note);
     let mut measured = Vec::new();
-    for (size, bytes) in sizes_or(SIZES) {
-        let files = Files::new(bytes);
+    for (size, bytes) in sizes_or(default_sizes) {
+        let files = Files::new(bytes).with_peers(peers);
         let pairs = PAIRS.iter().filter(|pair| {
             wanted.is_empty() || wanted.iter().any(|part| pair.name.contains(part.as_str()))
         });
@@ -66,7 +77,10 @@ fn main() {
         }
         measured.extend(of_size);
     }
-    recording.end(|raw| raw.pairs = measured);
+    recording.end(|raw| match peers {
+        Peers::Meanwhile => raw.pairs = measured,
+        Peers::Apart => raw.pairs_apart = measured,
+    });
 }
 
 /// Measures the movers of a pair in turns, each turn in random order.

@@ -116,12 +116,14 @@ fn lines(raw: &Raw) -> String {
     }
     let Raw {
         pairs,
+        pairs_apart,
         jobs,
         curves,
     } = raw;
     format!(
-        "{{\"pairs\":[\n{}\n],\"jobs\":[\n{}\n],\"curves\":[\n{}\n]}}\n",
+        "{{\"pairs\":[\n{}\n],\"pairs_apart\":[\n{}\n],\"jobs\":[\n{}\n],\"curves\":[\n{}\n]}}\n",
         list(pairs),
+        list(pairs_apart),
         list(jobs),
         list(curves)
     )

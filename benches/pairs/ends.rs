@@ -11,9 +11,9 @@ use std::thread;
 use rustix::net::sockopt;
 
 use super::MIB;
-use super::files::Files;
+use super::files::{Files, Peers};
 use super::mounts::Fs;
-use super::peers::{read_all, splice_all, tee_all, write_all};
+use super::peers::{read_all, splice_all, tee_all, wait_for_end, write_all};
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Source {
@@ -54,23 +54,27 @@ impl Source {
             }
             Self::WrittenPipe => {
                 let (near, far) = io::pipe().expect("a pipe");
+                files.peers.widen_pipe(&near, bytes);
                 let feeder = thread::spawn(move || write_all(far, bytes));
-                (Stream::PipeReader(near), feeder)
+                (Stream::PipeReader(near), files.peers.begin(feeder))
             }
             Self::TeedPipe => {
                 let (near, far) = io::pipe().expect("a pipe");
+                files.peers.widen_pipe(&near, bytes);
                 let feeder = thread::spawn(move || tee_all(&far, bytes));
-                (Stream::PipeReader(near), feeder)
+                (Stream::PipeReader(near), files.peers.begin(feeder))
             }
             Self::Tcp => {
                 let (near, far) = tcp_pair();
+                files.peers.widen_socket(&far);
                 let feeder = thread::spawn(move || write_all(far, bytes));
-                (Stream::Tcp(near), feeder)
+                (Stream::Tcp(near), files.peers.begin(feeder))
             }
             Self::Unix => {
                 let (near, far) = UnixStream::pair().expect("a pair");
+                files.peers.widen_socket(&far);
                 let feeder = thread::spawn(move || write_all(far, bytes));
-                (Stream::Unix(near), feeder)
+                (Stream::Unix(near), files.peers.begin(feeder))
             }
         }
     }
@@ -82,6 +86,7 @@ impl Sink {
     }
 
     pub(super) fn open(self, files: &Files) -> (Stream, Drainer) {
+        let peers = files.peers;
         match self {
             Self::Null => {
                 let null = File::create("/dev/null").expect("a sink");
@@ -90,24 +95,73 @@ impl Sink {
             Self::File(fs) => (Stream::File(files.target(fs)), thread::spawn(|| None)),
             Self::SplicedPipe => {
                 let (far, near) = io::pipe().expect("a pipe");
-                let drainer = thread::spawn(move || Some(splice_all(&far)));
+                peers.widen_pipe(&near, files.bytes);
+                let drainer = thread::spawn(move || {
+                    peers.wait(&far);
+                    Some(splice_all(&far))
+                });
                 (Stream::PipeWriter(near), drainer)
             }
             Self::ReadPipe => {
                 let (far, near) = io::pipe().expect("a pipe");
-                let drainer = thread::spawn(move || Some(read_all(far)));
+                peers.widen_pipe(&near, files.bytes);
+                let drainer = thread::spawn(move || {
+                    peers.wait(&far);
+                    Some(read_all(far))
+                });
                 (Stream::PipeWriter(near), drainer)
             }
             Self::Tcp => {
                 let (near, far) = tcp_pair();
-                let drainer = thread::spawn(move || Some(read_all(far)));
+                peers.widen_socket(&near);
+                let drainer = thread::spawn(move || {
+                    peers.wait(&far);
+                    Some(read_all(far))
+                });
                 (Stream::Tcp(near), drainer)
             }
             Self::Unix => {
                 let (near, far) = UnixStream::pair().expect("a pair");
-                let drainer = thread::spawn(move || Some(read_all(far)));
+                peers.widen_socket(&near);
+                let drainer = thread::spawn(move || {
+                    peers.wait(&far);
+                    Some(read_all(far))
+                });
                 (Stream::Unix(near), drainer)
             }
+        }
+    }
+}
+
+impl Peers {
+    /// Returns the thread that feeds a source, or waits until it has fed all.
+    fn begin(self, feeder: Feeder) -> Feeder {
+        if self == Self::Apart {
+            feeder.join().expect("the writer");
+            return thread::spawn(|| ());
+        }
+        feeder
+    }
+
+    /// Waits until the other end is closed, if the peers work apart.
+    fn wait(self, far: &impl AsFd) {
+        if self == Self::Apart {
+            wait_for_end(far);
+        }
+    }
+
+    /// Makes room for all bytes in a pipe, if the peers work apart.
+    fn widen_pipe(self, end: &impl AsFd, bytes: u64) {
+        if self == Self::Apart && bytes > 64 << 10 {
+            let bytes = bytes.next_power_of_two() as usize;
+            rustix::pipe::fcntl_setpipe_size(end, bytes).expect("a large pipe");
+        }
+    }
+
+    /// Makes room for all bytes in a socket, if the peers work apart.
+    fn widen_socket(self, end: &impl AsFd) {
+        if self == Self::Apart {
+            sockopt::set_socket_send_buffer_size_force(end, 8 * MIB).expect("a send buffer");
         }
     }
 }

@@ -13,8 +13,19 @@ use super::skip::skip;
 
 /// A directory on each file system, made when it is first asked for.
 pub(crate) struct Files {
-    bytes: u64,
+    pub(super) bytes: u64,
+    pub(super) peers: Peers,
     homes: [OnceCell<Option<Home>>; 4],
+}
+
+/// When the peers of a transfer write into its source and read from its sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peers {
+    /// While it runs, as in a pipeline.
+    Meanwhile,
+    /// Before and after it, so that its own cost is measured. All bytes have to fit into the pipes
+    /// and sockets.
+    Apart,
 }
 
 /// A directory that is gone when this is.
@@ -27,7 +38,17 @@ impl Files {
     /// Sources will have `bytes` bytes.
     pub(crate) fn new(bytes: u64) -> Self {
         let homes = Default::default();
-        Self { bytes, homes }
+        Self {
+            bytes,
+            peers: Peers::Meanwhile,
+            homes,
+        }
+    }
+
+    /// The same files for transfers whose peers work then.
+    #[allow(dead_code, reason = "one benchmark alone has a choice")]
+    pub(crate) fn with_peers(self, peers: Peers) -> Self {
+        Self { peers, ..self }
     }
 
     /// Whether this machine has the file system; says so if not.

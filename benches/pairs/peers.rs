@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::pipe::{SpliceFlags, splice, tee};
 
 use super::MIB;
@@ -52,4 +53,10 @@ pub(super) fn splice_all(from: &impl AsFd) -> u64 {
             n => total += n as u64,
         }
     }
+}
+
+/// Waits until the other end of a pipe or socket is closed, and takes no byte.
+pub(super) fn wait_for_end(from: &impl AsFd) {
+    let mut fds = [PollFd::new(from, PollFlags::RDHUP)];
+    poll(&mut fds, None).expect("poll");
 }

@@ -10,6 +10,9 @@ pub(crate) struct Raw {
     /// What `ratios` has measured: transfers of the library.
     #[serde(default)]
     pub(crate) pairs: Vec<Pair>,
+    /// The same, if their peers worked before and after them.
+    #[serde(default)]
+    pub(crate) pairs_apart: Vec<Pair>,
     /// What `tools` has measured: whole pipelines.
     #[serde(default)]
     pub(crate) jobs: Vec<Job>,

@@ -25,6 +25,7 @@ fn contestant(name: &str, nanoseconds: u64) -> Contestant {
 /// A record with one of each.
 fn raw() -> Raw {
     Raw {
+        pairs_apart: Vec::new(),
         pairs: [64 << 10, 64 << 20]
             .map(|bytes| Pair {
                 name: "file_to_tcp".to_owned(),
