@@ -7,8 +7,8 @@
 //! The order within a turn is random: whoever comes first after a pause pays for cold memory.
 //! With `--apart` the writers of the sources end before a transfer begins, and the readers of the
 //! sinks begin when it has ended: what is measured is the cost of the transfer alone. `--record DIR`
-//! also writes the figures into a record, and `--note TEXT` says there what else the
-//! machine did.
+//! also writes the figures into a record, and `--note TEXT` says there what else the machine did.
+//! `--wait SECONDS` waits before a pair until other work has ended, altogether no longer than this.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -43,8 +43,7 @@ struct Taken {
 
 fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let record = take_option(&mut arguments, "--record");
-    let note = take_option(&mut arguments, "--note");
+    let mut recording = Recording::begin("ratios", &mut arguments);
     // One command line serves `tools`, too.
     take_option(&mut arguments, "--peers");
     let is_apart = arguments.iter().any(|argument| argument == "--apart");
@@ -59,7 +58,6 @@ fn main() {
         .ok()
         .and_then(|turns| turns.parse().ok());
     let turns = if is_test { 1 } else { turns.unwrap_or(15) };
-    let recording = Recording::begin("ratios", record.as_deref(), note);
     let mut measured = Vec::new();
     for (size, bytes) in sizes_or(default_sizes) {
         let files = Files::new(bytes).with_peers(peers);
@@ -69,7 +67,10 @@ fn main() {
         let pairs: Vec<&Pair> = pairs.filter(|pair| pair.is_possible(&files)).collect();
         let mut of_size: Vec<_> = pairs
             .iter()
-            .map(|pair| measure(pair, &files, bytes, turns))
+            .map(|pair| {
+                recording.wait();
+                measure(pair, &files, bytes, turns)
+            })
             .collect();
         count_calls(&pairs, &files, bytes, &mut of_size);
         for pair in &of_size {

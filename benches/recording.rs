@@ -11,12 +11,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use format::{Machine, Raw};
-use machine::Usage;
+use machine::Account;
 pub(crate) use machine::output;
 
 pub(crate) mod format;
@@ -29,7 +30,8 @@ pub(crate) struct Recording {
     /// `None`: nothing is kept.
     dir: Option<PathBuf>,
     note: Option<String>,
-    begun: Usage,
+    account: Account,
+    patience: Duration,
     started: String,
     pub(crate) programs: BTreeMap<String, String>,
     pub(crate) missing: Vec<String>,
@@ -37,18 +39,28 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Begins with the run. `dir` is relative to the root of the workspace.
-    pub(crate) fn begin(benchmark: &'static str, dir: Option<&str>, note: Option<String>) -> Self {
+    /// Begins with the run. Takes its options out of the arguments: `--record DIR`, relative to the
+    /// root of the workspace, `--note TEXT` and `--wait SECONDS`.
+    pub(crate) fn begin(benchmark: &'static str, arguments: &mut Vec<String>) -> Self {
+        let dir = take_option(arguments, "--record");
+        let seconds = take_option(arguments, "--wait").map(|seconds| seconds.parse());
+        let seconds = seconds.unwrap_or(Ok(0)).expect("--wait has seconds");
         Self {
             benchmark,
-            dir: dir.map(from_root),
-            note,
-            begun: Usage::now(),
+            dir: dir.as_deref().map(from_root),
+            note: take_option(arguments, "--note"),
+            account: Account::new(),
+            patience: Duration::from_secs(seconds),
             started: output("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"]),
             programs: BTreeMap::new(),
             missing: Vec::new(),
             file_systems: BTreeMap::new(),
         }
+    }
+
+    /// Waits until other work has ended, as far as `--wait` permits.
+    pub(crate) fn wait(&mut self) {
+        self.account.wait(&mut self.patience);
     }
 
     /// Writes the figures that `put` adds, and what the machine is.
@@ -64,7 +76,7 @@ impl Recording {
 
         let machine_path = dir.join("machine.json");
         let mut machine: Machine = read(&machine_path);
-        let mut run = machine::run(&self.begun);
+        let mut run = self.account.run();
         run.started = self.started;
         run.note = self.note;
         run.programs = self.programs;

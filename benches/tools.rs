@@ -10,8 +10,9 @@
 //!
 //! - `--size SIZE` [default: 1GiB]: how much comes into a job; some take a part or a multiple of it
 //! - `--verify`: measure nothing, and compare every byte that comes out
-//! - `--record DIR`: write the figures into a record; `--note TEXT` says there what else the machine
-//!   did
+//! - `--record DIR`: write the figures into a record
+//! - `--note TEXT`: the record says what else the machine did
+//! - `--wait SECONDS`: before a job, wait until other work has ended, altogether no longer than this
 //! - `--test`: every job once, with little data
 //!
 //! `ZCOPY_BENCH_TURNS` [default: 11] says how often; short jobs are run ten times as often. A job
@@ -28,6 +29,8 @@ use std::{fs, io};
 
 use anyhow::{Context as _, bail, ensure};
 
+#[path = "tools/contestants.rs"]
+mod contestants;
 #[path = "tools/ends.rs"]
 mod ends;
 #[path = "tools/expected.rs"]
@@ -36,6 +39,8 @@ mod expected;
 mod extras;
 #[path = "tools/inputs.rs"]
 mod inputs;
+#[path = "tools/job.rs"]
+mod job;
 #[path = "tools/jobs.rs"]
 mod jobs;
 #[allow(
@@ -53,9 +58,11 @@ mod recording;
 #[path = "tools/report.rs"]
 mod report;
 
+use contestants::Contestant;
 use extras::{Extras, Instruments};
 use inputs::Scratch;
-use jobs::{Contestant, JOBS, Job, Load, Place, Sink};
+use job::{Job, Load, Place, Sink};
+use jobs::JOBS;
 use pipeline::Pipeline;
 use programs::Programs;
 use recording::{Recording, format, from_root, take_option};
@@ -86,9 +93,8 @@ fn main() -> anyhow::Result<()> {
             return Ok(ends::write(way, bytes)?);
         }
     }
+    let mut recording = Recording::begin("tools", &mut arguments);
     let peers = take_option(&mut arguments, "--peers").map(|dir| from_root(&dir));
-    let record = take_option(&mut arguments, "--record");
-    let note = take_option(&mut arguments, "--note");
     let size = take_option(&mut arguments, "--size");
     let has = |name: &str| arguments.iter().any(|argument| argument == name);
     let (is_test, is_verified) = (has("--test"), has("--verify"));
@@ -109,7 +115,6 @@ fn main() -> anyhow::Result<()> {
     let is_wanted =
         |job: &&Job| parts.is_empty() || parts.iter().any(|part| job.name.contains(part.as_str()));
 
-    let mut recording = Recording::begin("tools", record.as_deref(), note);
     let scratch = Scratch::new()?;
     let bin = scratch.dir(Place::Disk).join("bin");
     fs::create_dir(&bin)?;
@@ -152,6 +157,7 @@ fn main() -> anyhow::Result<()> {
         if asked.is_verified {
             wrong.extend(verify(&pipeline, &here));
         } else {
+            recording.wait();
             let of_job = measure(
                 &mut pipeline,
                 &here,

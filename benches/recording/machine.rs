@@ -3,12 +3,16 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::format::{Machine, Run};
 
+/// How long others are watched before a measurement. Processor times have a precision of 10 ms.
+const MOMENT: Duration = Duration::from_millis(300);
+
 /// Processor times since the machine and this process started, in ticks.
-pub(super) struct Usage {
+struct Usage {
     time: Instant,
     busy: u64,
     stolen: u64,
@@ -16,7 +20,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    pub(super) fn now() -> Self {
+    fn now() -> Self {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let all = numbers(stat.lines().next().unwrap_or_default());
         // user, nice, system, idle, iowait, irq, softirq, steal
@@ -35,23 +39,69 @@ impl Usage {
     }
 }
 
-/// The run that began with `begun` and ends now.
-pub(super) fn run(begun: &Usage) -> Run {
-    let now = Usage::now();
-    let elapsed = now.time.duration_since(begun.time);
-    let ticks = rustix::param::clock_ticks_per_second() as f64 * elapsed.as_secs_f64();
-    let ticks = ticks * n_processors() as f64;
-    let share = |part: u64| (part as f64 / ticks * 1000.0).round() / 1000.0;
-    let own = now.own - begun.own;
-    let clean = output("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty();
-    let commit = output("git", &["rev-parse", "HEAD"]);
-    Run {
-        commit: commit + if clean { "" } else { "-dirty" },
-        compiler: output("rustc", &["--version"]),
-        seconds: elapsed.as_secs(),
-        others_share: share((now.busy - begun.busy).saturating_sub(own)),
-        stolen_share: share(now.stolen - begun.stolen),
-        ..Run::default()
+/// The processor time that others have taken during measurements.
+pub(super) struct Account {
+    since: Usage,
+    /// The seconds that are accounted for, times the number of processors.
+    available: f64,
+    others: f64,
+    stolen: f64,
+}
+
+impl Account {
+    /// Begins now.
+    pub(super) fn new() -> Self {
+        Self {
+            since: Usage::now(),
+            available: 0.0,
+            others: 0.0,
+            stolen: 0.0,
+        }
+    }
+
+    /// Adds the time since the last call.
+    fn settle(&mut self) {
+        let now = Usage::now();
+        let before = std::mem::replace(&mut self.since, now);
+        let now = &self.since;
+        let seconds = |ticks: u64| ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
+        let others = (now.busy - before.busy).saturating_sub(now.own - before.own);
+        self.others += seconds(others);
+        self.stolen += seconds(now.stolen - before.stolen);
+        let elapsed = now.time.duration_since(before.time);
+        self.available += elapsed.as_secs_f64() * n_processors() as f64;
+    }
+
+    /// Waits until others take less than a tenth of the processors, no longer than `patience`, from
+    /// which it subtracts. The wait is not accounted for.
+    pub(super) fn wait(&mut self, patience: &mut Duration) {
+        self.settle();
+        while let Some(left) = patience.checked_sub(MOMENT) {
+            let mut moment = Self::new();
+            thread::sleep(MOMENT);
+            moment.settle();
+            if moment.others < moment.available / 10.0 {
+                break;
+            }
+            *patience = left;
+        }
+        self.since = Usage::now();
+    }
+
+    /// The run whose account this is.
+    pub(super) fn run(mut self) -> Run {
+        self.settle();
+        let share = |part: f64| (part / self.available * 1000.0).round() / 1000.0;
+        let clean = output("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty();
+        let commit = output("git", &["rev-parse", "HEAD"]);
+        Run {
+            commit: commit + if clean { "" } else { "-dirty" },
+            compiler: output("rustc", &["--version"]),
+            seconds: (self.available / n_processors() as f64).round() as u64,
+            others_share: share(self.others),
+            stolen_share: share(self.stolen),
+            ..Run::default()
+        }
     }
 }
 
@@ -101,5 +151,5 @@ fn numbers(line: &str) -> Vec<u64> {
 }
 
 fn n_processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    thread::available_parallelism().map_or(1, usize::from)
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::jobs::{Contestant, Sink, Source};
+use crate::contestants::Contestant;
+use crate::job::{Sink, Source};
 use crate::pipeline::{Pipeline, Sample};
 
 /// Compares every byte that a run has written with what it must be.

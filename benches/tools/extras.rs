@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use crate::contestants::Contestant;
 use crate::inputs::evict;
-use crate::jobs::{Contestant, Job, Place, Sink, Source};
+use crate::job::{Job, Place, Sink, Source};
 use crate::pipeline::Pipeline;
 use crate::programs::has;
 

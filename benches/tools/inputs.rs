@@ -9,7 +9,7 @@ use rustix::fs::{Advice, fadvise};
 use tempfile::TempDir;
 
 use crate::MIB;
-use crate::jobs::{Job, Load, Place, Source};
+use crate::job::{Job, Load, Place, Source};
 
 /// Scratch directories, gone when this is.
 pub(crate) struct Scratch {

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use wait4::{ResourceUsage, Wait4 as _};
 
+use crate::contestants::Contestant;
 use crate::ends;
 use crate::inputs::{Input, evict};
-use crate::jobs::{Contestant, Job, Place, Sink, Source};
+use crate::job::{Job, Place, Sink, Source};
 use crate::programs::Programs;
 
 /// All that the runs of a job have in common.
