@@ -16,7 +16,7 @@
 //! - `--test`: every job once, with little data
 //!
 //! `ZCOPY_BENCH_TURNS` [default: 11] says how often; short jobs are run ten times as often. A job
-//! that has taken 20 seconds and five turns has no further ones.
+//! that has taken 12 seconds and five turns has no further ones.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -70,7 +70,7 @@ use recording::{Recording, format, from_root, take_option};
 const MIB: usize = 1 << 20;
 
 /// A job takes no further turns after this time.
-const MOST_TIME: Duration = Duration::from_secs(20);
+const MOST_TIME: Duration = Duration::from_secs(12);
 const FEWEST_TURNS: usize = 5;
 
 /// What the command line asks for.

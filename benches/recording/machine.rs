@@ -42,8 +42,8 @@ impl Usage {
 /// The processor time that others have taken during measurements.
 pub(super) struct Account {
     since: Usage,
-    /// The seconds that are accounted for, times the number of processors.
-    available: f64,
+    /// The time that is accounted for.
+    elapsed: Duration,
     others: f64,
     stolen: f64,
 }
@@ -53,7 +53,7 @@ impl Account {
     pub(super) fn new() -> Self {
         Self {
             since: Usage::now(),
-            available: 0.0,
+            elapsed: Duration::ZERO,
             others: 0.0,
             stolen: 0.0,
         }
@@ -68,8 +68,13 @@ impl Account {
         let others = (now.busy - before.busy).saturating_sub(now.own - before.own);
         self.others += seconds(others);
         self.stolen += seconds(now.stolen - before.stolen);
-        let elapsed = now.time.duration_since(before.time);
-        self.available += elapsed.as_secs_f64() * n_processors() as f64;
+        self.elapsed += now.time.duration_since(before.time);
+    }
+
+    /// A processor time as a part of that of all processors, with three digits.
+    fn share(&self, seconds: f64) -> f64 {
+        let available = self.elapsed.as_secs_f64() * n_processors() as f64;
+        (seconds / available * 1000.0).round() / 1000.0
     }
 
     /// Waits until others take less than a tenth of the processors, no longer than `patience`, from
@@ -80,7 +85,7 @@ impl Account {
             let mut moment = Self::new();
             thread::sleep(MOMENT);
             moment.settle();
-            if moment.others < moment.available / 10.0 {
+            if moment.share(moment.others) < 0.1 {
                 break;
             }
             *patience = left;
@@ -91,15 +96,14 @@ impl Account {
     /// The run whose account this is.
     pub(super) fn run(mut self) -> Run {
         self.settle();
-        let share = |part: f64| (part / self.available * 1000.0).round() / 1000.0;
         let clean = output("git", &["status", "--porcelain", "--untracked-files=no"]).is_empty();
         let commit = output("git", &["rev-parse", "HEAD"]);
         Run {
             commit: commit + if clean { "" } else { "-dirty" },
             compiler: output("rustc", &["--version"]),
-            seconds: (self.available / n_processors() as f64).round() as u64,
-            others_share: share(self.others),
-            stolen_share: share(self.stolen),
+            seconds: self.elapsed.as_secs(),
+            others_share: self.share(self.others),
+            stolen_share: self.share(self.stolen),
             ..Run::default()
         }
     }

@@ -66,7 +66,7 @@ pub(crate) const JOBS: &[Job] = &[
         )
     },
     Job {
-        load: Load::Part(4, 1),
+        load: Load::Part(2, 1),
         ..job(
             "teed_pipe_to_null",
             "splicing writer | X > /dev/null",
@@ -77,7 +77,7 @@ pub(crate) const JOBS: &[Job] = &[
         )
     },
     Job {
-        load: Load::Part(4, 1),
+        load: Load::Part(2, 1),
         ..job(
             "teed_pipe_to_splicing_reader",
             "splicing writer | X | splicing reader",
@@ -167,7 +167,7 @@ pub(crate) const JOBS: &[Job] = &[
         )
     },
     Job {
-        load: Load::Part(8, 1),
+        load: Load::Part(4, 1),
         ..job(
             "yes_to_splicing_reader",
             "X | splicing reader",
@@ -177,17 +177,14 @@ pub(crate) const JOBS: &[Job] = &[
             ENDLESS,
         )
     },
-    Job {
-        load: Load::Part(2, 1),
-        ..job(
-            "yes_to_reading_reader",
-            "X | reading reader",
-            "yes",
-            Source::Endless,
-            Sink::Reading,
-            ENDLESS,
-        )
-    },
+    job(
+        "yes_to_reading_reader",
+        "X | reading reader",
+        "yes",
+        Source::Endless,
+        Sink::Reading,
+        ENDLESS,
+    ),
     timed(
         "tree_memory",
         "X tree copy, tmpfs",
