@@ -49,7 +49,7 @@ pub(super) fn text(
     area: &Area<'_>,
     at: (i32, i32),
     anchor: Anchor,
-    size: i32,
+    size: u8,
     color: RGBColor,
     text: &str,
 ) -> anyhow::Result<()> {
@@ -58,7 +58,8 @@ pub(super) fn text(
         Anchor::Middle => HPos::Center,
         Anchor::End => HPos::Right,
     };
-    let font = ("sans-serif", size).into_font();
+    // The backend divides the size by this.
+    let font = ("sans-serif", f64::from(size) * 1.24).into_font();
     let style = font.color(&color).pos(Pos::new(place, VPos::Center));
     area.draw(&Text::new(text.to_owned(), at, style))?;
     Ok(())
