@@ -150,10 +150,11 @@ impl Peers {
         }
     }
 
-    /// Makes room for all bytes in a pipe, if the peers work apart.
+    /// Makes room for twice the bytes in a pipe, if the peers work apart: its slots need not be
+    /// full.
     fn widen_pipe(self, end: &impl AsFd, bytes: u64) {
-        if self == Self::Apart && bytes > 64 << 10 {
-            let bytes = bytes.next_power_of_two() as usize;
+        if self == Self::Apart && bytes > 32 << 10 {
+            let bytes = (2 * bytes).next_power_of_two() as usize;
             rustix::pipe::fcntl_setpipe_size(end, bytes).expect("a large pipe");
         }
     }
