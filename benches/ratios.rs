@@ -43,15 +43,15 @@ struct Taken {
 
 fn main() {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut recording = Recording::begin("ratios", &mut arguments);
+    let is_apart = arguments.iter().any(|argument| argument == "--apart");
+    let (peers, default_sizes, name) = if is_apart {
+        (Peers::Apart, SIZES_APART, "ratios --apart")
+    } else {
+        (Peers::Meanwhile, SIZES, "ratios")
+    };
+    let mut recording = Recording::begin(name, &mut arguments);
     // One command line serves `tools`, too.
     take_option(&mut arguments, "--peers");
-    let is_apart = arguments.iter().any(|argument| argument == "--apart");
-    let (peers, default_sizes) = if is_apart {
-        (Peers::Apart, SIZES_APART)
-    } else {
-        (Peers::Meanwhile, SIZES)
-    };
     let is_test = arguments.iter().any(|argument| argument == "--test");
     let wanted: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
     let turns = std::env::var("ZCOPY_BENCH_TURNS")
