@@ -123,7 +123,7 @@ impl Reader<'_> {
     }
 
     /// Reads a whole file that is not in the page cache. A file of 1 MiB or more is read with
-    /// `O_DIRECT`, so that it does not fill the cache. [`ReadFrom::of`] tells where its bytes come
+    /// `O_DIRECT`, so that it does not fill the cache. [`ReadFrom::of`](super::read_from::ReadFrom::of) tells where its bytes come
     /// from.
     ///
     /// # Errors
