@@ -33,11 +33,11 @@ fn plan_and_report_of_each_operand_go_to_standard_error() {
 }
 
 #[test]
-fn a_large_file_goes_through_a_pipe_without_passing_user_space() {
+fn a_large_file_goes_to_a_pipe_without_passing_user_space() {
     let outcome = run("cat --explain big | wc -c");
     outcome.printed(format!("{}\n", big().len()));
-    assert_eq!(chosen(&outcome), ["splice_pipe"]);
-    let strategy = first_allowed(&[Strategy::SplicePipe, Strategy::Sendfile]);
+    assert_eq!(chosen(&outcome), ["splice"]);
+    let strategy = first_allowed(&[Strategy::Splice, Strategy::Sendfile]);
     let moved = format!("cat: big: {} bytes by {strategy}", big().len());
     assert!(outcome.stderr.contains(&moved), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("pages: shared"));

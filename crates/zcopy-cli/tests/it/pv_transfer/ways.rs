@@ -23,9 +23,9 @@ fn chosen(script: &str) -> Vec<String> {
 
 #[test]
 fn a_file_goes_to_a_pipe_without_passing_user_space() {
-    assert_eq!(chosen("pv -q --explain big | wc -c"), ["splice_pipe"]);
-    assert_eq!(chosen("pv -fD9 --explain big | wc -c"), ["splice_pipe"]);
-    assert_eq!(chosen("pv -qX --explain big"), ["splice_pipe"]);
+    assert_eq!(chosen("pv -q --explain big | wc -c"), ["splice"]);
+    assert_eq!(chosen("pv -fD9 --explain big | wc -c"), ["splice"]);
+    assert_eq!(chosen("pv -qX --explain big"), ["sendfile"]);
 }
 
 #[test]

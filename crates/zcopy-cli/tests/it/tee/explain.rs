@@ -79,7 +79,7 @@ fn plan_and_report_go_to_standard_error() {
 fn one_output_and_nothing_special_is_a_transfer_like_any_other() {
     let outcome = TEE.run("tee --explain < big | cat > a");
     assert!(
-        outcome.stderr.contains("chosen    splice_pipe"),
+        outcome.stderr.contains("chosen    splice "),
         "{}",
         outcome.stderr
     );
