@@ -204,6 +204,8 @@ impl<K: Kernel> PairEngine<'_, K> {
             Errno::NOMEM => Side::Neither,
             // Reads from a pipe do not fail.
             _ if self.state.source.info.kind == Kind::Pipe => Side::Sink,
+            // They take everything, but for a pipe without readers.
+            _ if matches!(self.state.sink.info.kind, Kind::Null | Kind::Pipe) => Side::Source,
             _ => match self.peek() {
                 Ok(_) => Side::Sink,
                 Err(found) if found == errno => Side::Source,
