@@ -413,6 +413,22 @@ fn a_sink_that_takes_nothing_is_not_taken_for_the_end_of_a_pipe() {
     }
 }
 
+/// The bad block can be read when the engine looks again.
+#[test]
+fn a_failed_sendfile_is_the_sources_if_the_sink_takes_everything() {
+    let kernel = SimKernel::default();
+    let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
+    let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
+    kernel.inject(Call::Sendfile, &[Injection::Fails(Errno::IO)]);
+    let options = Options {
+        strategy: Some(Strategy::Sendfile),
+        ..Options::default()
+    };
+    let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+    assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
+    assert_eq!(error.raw_os_error(), Some(Errno::IO.raw_os_error()));
+}
+
 #[test]
 fn a_write_that_takes_nothing_is_an_error() {
     let (kernel, source, sink) = two_files(1000);
