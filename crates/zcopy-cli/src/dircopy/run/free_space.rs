@@ -310,6 +310,9 @@ impl<'a> Clones<'a> {
         if let Some(shares) = self.shares.get(&device) {
             return *shares;
         }
+        if file_system::never_shares_blocks(self.destination) {
+            return false;
+        }
         // A file that cannot be opened tells nothing.
         let Ok(source) = open(shown) else {
             return false;

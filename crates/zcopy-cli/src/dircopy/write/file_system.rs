@@ -65,6 +65,11 @@ impl Storage {
     }
 }
 
+/// Whether files of this file system never share blocks.
+pub(crate) fn never_shares_blocks(file: impl AsFd) -> bool {
+    matches!(kind(file), Some(EXT4 | TMPFS))
+}
+
 /// Whether the file system is btrfs.
 pub(crate) fn is_btrfs(file: impl AsFd) -> bool {
     kind(file) == Some(BTRFS)
