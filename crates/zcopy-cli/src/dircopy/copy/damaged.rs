@@ -15,7 +15,7 @@ use rustix::fs::{AtFlags, Stat};
 use rustix::io::Errno;
 
 use super::file::{PendingCopy, Started, Target};
-use super::publish::{has_name, identity_of, named};
+use super::publish::{has_name, named, stat_of};
 use super::resume::keep_after;
 use super::{Copier, CopyResult};
 use crate::dircopy::damage_map::{
@@ -235,7 +235,7 @@ impl<'a> Copier<'a> {
         let map = both.as_ref().unwrap_or(&damage);
         write_map(entry, map, size(&copy.stat), replace_map)?;
         self.cancel_announced(entry, prior);
-        let file = identity_of(&copy.new_file)?;
+        let file = identity(&stat_of(&copy.new_file)?);
         let new_file = &mut copy.new_file;
         let name = || new_file.try_commit(entry.name(), replace, Durability::Synced);
         if let Err(error) = named(name, copy.partial_log.as_mut()) {

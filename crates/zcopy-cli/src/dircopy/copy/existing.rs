@@ -12,6 +12,7 @@ use crate::dircopy::damage_map::{DamageMap, EmptyFile, mapped_name};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::hash::reader::FoundDigest;
 use crate::dircopy::manifest::write::update::Line;
+use crate::dircopy::mtime::Time;
 use crate::dircopy::policy::{self, Decision, Policy, decide, is_newer_version};
 use crate::dircopy::reporter::file_result::Action;
 use crate::dircopy::schedule::lookup::{Modified, PriorRecord};
@@ -155,18 +156,22 @@ impl<'a> Copier<'a> {
     }
 
     /// Whether an original may have another digest than its copy was recorded with: it was modified
-    /// after all records were made, or after its copy, or the user says so.
+    /// after its copy, or after all records were made if the copy is gone, or the user says so.
     pub(crate) fn is_newer_than_record(
         &self,
         entry: &Entry,
         existing: Option<&Stat>,
         prior: PriorRecord,
     ) -> bool {
+        let is_after_records = prior.modified == Modified::AfterRecords;
         let is_newer = || {
-            self.settings.policy == Policy::Always
-                || prior.is_accepted
-                || prior.modified == Modified::AfterRecords
-                || existing.is_some_and(|existing| is_newer_version(entry.stat(), existing))
+            let existing = existing.filter(|existing| is_regular(existing));
+            let is_modified = existing.map_or(is_after_records, |existing| {
+                // The file system of the copy may have rounded its time down.
+                let may_be_newer = Time::modified(entry.stat()) > Time::modified(existing);
+                is_newer_version(entry.stat(), existing) || is_after_records && may_be_newer
+            });
+            is_modified || prior.is_accepted || self.settings.policy == Policy::Always
         };
         !self.settings.manifest.keeps_first_digest() && is_newer()
     }

@@ -17,7 +17,7 @@ use crate::dircopy::damage_map::{BadRange, DamageMap};
 use crate::dircopy::hash::pool::Contents;
 use crate::dircopy::hash::reader::READ_SIZE;
 use crate::dircopy::hash::transfers::{
-    is_interrupted, limited, read_error_from, read_limit, stop_if_interrupted,
+    check_length, is_interrupted, limited, read_error_from, read_limit, stop_if_interrupted,
 };
 use crate::dircopy::interrupt::Interrupted;
 use crate::dircopy::schedule::lookup::PriorRecord;
@@ -365,7 +365,7 @@ impl<'a> Copier<'a> {
         let size = size(&copy.stat);
         // Files in /proc have the size 0 and any length.
         if report.bytes() != size && size > 0 {
-            return Err(other_length(&copy.source, &copy.stat, report.bytes()));
+            check_source_length(&copy.source, &copy.stat, report.bytes())?;
         }
         self.explain(entry, report);
         copy.method = Method::Written;
@@ -380,28 +380,20 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// The end of a file at which its size says that there is more: a network file system that has lost
-/// its server may read so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("end of file at offset {end}, but its size is {size}")]
-pub(super) struct EndsEarly {
-    end: u64,
-    size: u64,
-}
-
-/// The error of a file from which another number of bytes was read than its size was.
-pub(super) fn other_length(source: &File, stat: &Stat, n_read: u64) -> anyhow::Error {
+/// Checks the number of bytes that were read of a file.
+///
+/// # Errors
+///
+/// It is not the size that the file had. Unless the file has changed, it ended early.
+pub(super) fn check_source_length(source: &File, stat: &Stat, n_read: u64) -> anyhow::Result<()> {
     let size = size(stat);
-    if n_read < size
-        && matches!(
-            changes(source, stat),
-            Ok(Changes::None | Changes::Attributes)
-        )
-    {
-        let error = EndsEarly { end: n_read, size };
-        return anyhow!(error).context("cannot read");
+    if !matches!(changes(source, stat), Ok(Changes::Contents)) {
+        check_length(source, size, n_read).context("cannot read")?;
     }
-    anyhow!("it changed while it was copied")
+    if n_read != size {
+        bail!("it changed while it was copied");
+    }
+    Ok(())
 }
 
 /// The error of a transfer from a file to its copy.

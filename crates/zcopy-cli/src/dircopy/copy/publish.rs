@@ -88,12 +88,14 @@ impl Copier<'_> {
         let pending = self
             .journal
             .allow_name(replace, announced)
-            .and_then(|()| identity_of(&new_file))
+            .and_then(|()| stat_of(&new_file))
             .inspect_err(|_| {
                 if let Some(log) = &partial_log {
                     log.keep();
                 }
             })?;
+        ensure_length(partial_log.as_ref(), &pending, n_bytes)?;
+        let pending = identity(&pending);
         // Without its map, a damaged copy that comes back after a crash would pass for a whole one.
         let durability = match map {
             Some(_) => Durability::Synced,
@@ -139,8 +141,8 @@ impl Copier<'_> {
         let file = match file {
             Ok(stat) => stat.map(|stat| identity(&stat)),
             Err(errno) => {
-                let failed = "cannot stat its copy";
-                return Ok(self.report_uncertain(entry, errno.into(), failed, line));
+                let error = errno.into();
+                return Ok(self.report_uncertain(entry, error, "cannot stat its copy", line));
             }
         };
         if let Err(error) = sys::close_file(new_file.into_file().into()) {
@@ -299,10 +301,19 @@ impl Copier<'_> {
     }
 }
 
-/// The device and inode number of a copy under construction.
-pub(super) fn identity_of(new_file: &AtomicFile) -> anyhow::Result<Identity> {
+/// Fails if a copy that could outlive the run has not the length that was written: it has a name
+/// meanwhile, by which others can change it.
+fn ensure_length(log: Option<&PartialLog>, stat: &Stat, n_bytes: u64) -> anyhow::Result<()> {
+    if log.is_some() && size(stat) != n_bytes {
+        bail!("its copy has another length than was written");
+    }
+    Ok(())
+}
+
+/// The state of a copy under construction.
+pub(super) fn stat_of(new_file: &AtomicFile) -> anyhow::Result<Stat> {
     let stat = rustix::fs::fstat(new_file).map_err(io::Error::from);
-    Ok(identity(&stat.context("cannot stat its copy")?))
+    stat.context("cannot stat its copy")
 }
 
 /// Whether the name of an entry is a name of this file.

@@ -11,7 +11,7 @@ use zcopy::{Ended, FanOut, RateLimiter, Report, Sparse, Transfer};
 use super::FileDigest;
 use super::pool::{Client, Contents, StreamHasher};
 use super::read_from::set_direct;
-use super::transfers::{limited, read_error, read_limit, stop_if_interrupted};
+use super::transfers::{check_length, limited, read_error, read_limit, stop_if_interrupted};
 use crate::common::digest::{Algorithm, AlgorithmSet, Digest, Stream};
 use crate::dircopy::changes::{Changes, changes};
 use crate::dircopy::counts::Count;
@@ -118,13 +118,13 @@ impl Reader<'_> {
         counter: Option<&Count>,
     ) -> anyhow::Result<Digest> {
         let transfer = Transfer::new(file, self.null).limit(read_limit(size));
-        let contents = self.contents_of(transfer, self.block_size, size, counter)?;
+        let contents = self.contents_of(file, transfer, self.block_size, size, counter)?;
         Ok(self.client.digest_of(&contents))
     }
 
     /// Reads a whole file that is not in the page cache. A file of 1 MiB or more is read with
-    /// `O_DIRECT`, so that it does not fill the cache. [`ReadFrom::of`](super::read_from::ReadFrom::of) tells where its bytes come
-    /// from.
+    /// `O_DIRECT`, so that it does not fill the cache. [`ReadFrom`](super::read_from::ReadFrom)
+    /// tells where its bytes come from.
     ///
     /// # Errors
     ///
@@ -137,15 +137,22 @@ impl Reader<'_> {
     ) -> anyhow::Result<Contents> {
         let transfer = Transfer::new(file, self.null);
         if size < READ_SIZE as u64 {
-            return self.contents_of(transfer, self.block_size, size, counter);
+            return self.contents_of(file, transfer, self.block_size, size, counter);
         }
         // Without O_DIRECT the read takes longer.
         let _ = set_direct(file);
-        self.contents_of(transfer, self.block_size.max(READ_SIZE), size, counter)
+        self.contents_of(
+            file,
+            transfer,
+            self.block_size.max(READ_SIZE),
+            size,
+            counter,
+        )
     }
 
     fn contents_of(
         &mut self,
+        file: &File,
         transfer: Transfer<'_, impl AsFd, impl AsFd>,
         read_size: usize,
         size: u64,
@@ -155,14 +162,16 @@ impl Reader<'_> {
             .source_offset(0)
             .buffer_size(read_size)
             .sparse(Sparse::KeepUnwritten);
-        let (_, contents) = self
+        let (report, contents) = self
             .run(transfer, size, |n| {
                 if let Some(counter) = counter {
                     counter.add(n);
                 }
             })
             .map_err(|error| anyhow!(read_error(&error)))?;
-        contents.ok_or_else(|| self.no_contents())
+        let contents = contents.ok_or_else(|| self.no_contents())?;
+        check_length(file, size, report.bytes())?;
+        Ok(contents)
     }
 
     /// The error of a transfer without contents.
@@ -269,8 +278,9 @@ impl Reader<'_> {
                 counter.add(bytes.len() as u64);
             }
         });
-        let (_, contents) = run.map_err(|error| anyhow!(read_error(&error)))?;
+        let (report, contents) = run.map_err(|error| anyhow!(read_error(&error)))?;
         let contents = contents.ok_or_else(|| self.no_contents())?;
+        check_length(file, size(stat), report.bytes())?;
         let digest = self.client.digest_of(&contents);
         let algorithm = self.algorithm;
         let found = FileDigest { algorithm, digest };

@@ -60,6 +60,19 @@ pub(crate) fn read_whole(
     Ok(report)
 }
 
+/// Fails if fewer bytes of a file were read than its size was and is: a network file system that
+/// has lost its server may read so.
+pub(crate) fn check_length(file: &File, size_before: u64, n_read: u64) -> io::Result<()> {
+    // The server may not even tell the size any more.
+    let size = file.metadata().map_or(size_before, |facts| facts.len());
+    let size = size.min(size_before);
+    if n_read >= size {
+        return Ok(());
+    }
+    let words = format!("end of file at offset {n_read}, but its size is {size}");
+    Err(io::Error::new(io::ErrorKind::UnexpectedEof, words))
+}
+
 /// Stops a transfer after a signal.
 pub(crate) fn stop_if_interrupted(interrupt: &Interrupt) -> ControlFlow<()> {
     if interrupt.is_requested() {

@@ -11,7 +11,7 @@ use super::open_beneath;
 use crate::common::cli::message;
 use crate::common::digest::{Algorithm, Stream};
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::hash::transfers::{limited, read_whole, stop_if_interrupted};
+use crate::dircopy::hash::transfers::{check_length, limited, read_whole, stop_if_interrupted};
 use crate::dircopy::interrupt::{Interrupt, Interrupted};
 
 /// How files are read.
@@ -52,10 +52,15 @@ pub(crate) fn hash_file(
     options: ReadOptions<'_>,
 ) -> io::Result<FileDigest> {
     let file = open_beneath::open(root, path)?;
+    let size = file.metadata()?.len();
     let mut stream = Stream::new(algorithm);
+    let mut n_read = 0;
     let report = read_whole(&file, |limit| {
         let transfer = Transfer::new(&file, options.null).sparse(Sparse::KeepUnwritten);
-        let transfer = transfer.inspect(|bytes| stream.update(bytes));
+        let transfer = transfer.inspect(|bytes| {
+            stream.update(bytes);
+            n_read += bytes.len() as u64;
+        });
         let transfer = limited(transfer, options.rate_limiter);
         let go_on = ControlFlow::Continue(());
         let observe = |_: &_| options.interrupt.map_or(go_on, stop_if_interrupted);
@@ -65,6 +70,7 @@ pub(crate) fn hash_file(
     if options.is_interrupted() {
         return Err(io::Error::other(Interrupted));
     }
+    check_length(&file, size, n_read)?;
     let digest = stream.finish();
     Ok(FileDigest { algorithm, digest })
 }

@@ -310,14 +310,14 @@ impl<'a> Clones<'a> {
         if let Some(shares) = self.shares.get(&device) {
             return *shares;
         }
-        if file_system::never_shares_blocks(self.destination) {
-            return false;
-        }
-        // A file that cannot be opened tells nothing.
-        let Ok(source) = open(shown) else {
+        let shares = if file_system::never_shares_blocks(self.destination) {
+            false
+        } else if let Ok(source) = open(shown) {
+            self.clone_file(&source).unwrap_or(false)
+        } else {
+            // A file that cannot be opened tells nothing.
             return false;
         };
-        let shares = self.clone_file(&source).unwrap_or(false);
         self.shares.insert(device, shares);
         shares
     }

@@ -723,6 +723,71 @@ fn a_read_error_keeps_what_was_copied() {
     }
 }
 
+/// The server of a network file system that is lost may not tell the size of a file either.
+#[test]
+fn an_original_that_ends_early_and_cannot_be_examined_keeps_what_was_copied() {
+    if !has_program("strace") {
+        return;
+    }
+    let calls = format!("{PREADS},fstat,statx,newfstatat");
+    let options = |more: Vec<String>| {
+        let trees = tree();
+        let path = trees.original("d/long");
+        let path = path.to_str().unwrap();
+        let common = ["-P", path, "-e", &format!("trace={calls}"), "-e"].map(str::to_owned);
+        let ends = format!("inject={PREADS}:retval=0:when=60+");
+        let options = [common.to_vec(), vec![ends], more].concat();
+        let run = traced(&trees.command(&options_of(&["--jobs=1"])), &options);
+        (trees, run)
+    };
+    let (_, run) = options(Vec::new());
+    // What is asked behind the early end fails in the second run.
+    let n_before = |call: &str| {
+        let mut lines = run.log.lines();
+        let before = lines
+            .by_ref()
+            .take_while(|line| !line.contains("(INJECTED)"));
+        before
+            .filter(|line| line.contains(&format!(" {call}(")))
+            .count()
+    };
+    let stats = ["fstat", "statx", "newfstatat"].map(|call| {
+        let nth = n_before(call) + 1;
+        format!("inject={call}:error=ENOTCONN:when={nth}+")
+    });
+    let more = stats
+        .into_iter()
+        .flat_map(|inject| ["-e".to_owned(), inject]);
+    let (trees, run) = options(more.collect());
+    let failed = run.injected();
+    assert!(
+        failed.iter().any(|line| line.contains("ENOTCONN")),
+        "{failed:?}"
+    );
+    run.run
+        .failed_naming(&[&["d/long: cannot read: end of file at offset "]]);
+    let left = Partial::only_in(&trees.copy());
+    assert!(left.last() > 0 && left.last() == left.len(), "{left:?}");
+    assert_eq!(resumed(&trees, &[]), left.last());
+    is_complete(&trees);
+}
+
+#[test]
+fn a_hidden_file_that_others_lengthen_gets_no_name() {
+    let trees = tree();
+    let run = begin(&trees, &[SLOW]);
+    wait_until("no partial copy", || {
+        !Partial::all_in(&trees.copy()).is_empty()
+    });
+    let path = Partial::only_in(&trees.copy()).path;
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_len(2 * LEN as u64).unwrap();
+    assert_eq!(end_of(run).code(), Some(1));
+    assert!(!trees.copied("d/long").exists());
+    assert_eq!(resumed(&trees, &[]), 0);
+    is_complete(&trees);
+}
+
 /// A run that goes on inside the partial copy, whose calls that contain this path fail as told.
 fn meddled_with(trees: &Trees, path: &Path, calls: &str, fault: &str) -> traced::Traced {
     let path = path.to_str().unwrap().to_owned();
@@ -781,10 +846,12 @@ fn a_partial_copy_that_cannot_be_read_or_opened_now_stays_for_a_later_run() {
     let log = Path::new(left.log.file_name().unwrap());
     let unreadable = "cannot read its partial copy: Input/output error at offset 0";
     let differing = "cannot compare it with its partial copy: Input/output error";
+    let ended = "cannot compare it with its partial copy: end of file";
     let closed = "cannot open its partial copy: Too many open files";
     for (path, calls, fault, words) in [
         (&*left.path, PREADS, "error=EIO:when=1+", unreadable),
         (&original, PREADS, "error=EIO:when=1+", differing),
+        (&original, PREADS, "retval=0:when=1+", ended),
         // The first call finds out whether it is a partial copy.
         (name, "openat,openat2", "error=EMFILE:when=2+", closed),
         (log, "openat,openat2", "error=EMFILE:when=2+", closed),
@@ -800,7 +867,18 @@ fn a_partial_copy_that_cannot_be_read_or_opened_now_stays_for_a_later_run() {
             (left.offsets.clone(), left.path.clone())
         );
     }
-    assert_eq!(resumed(&trees, &[]), left.last());
+    // With --skip-errors a bad block costs nothing that was read before.
+    let path = original.to_str().unwrap();
+    let options = ["-P", path, "-e", &format!("trace={PREADS}"), "-e"];
+    let inject = format!("inject={PREADS}:error=EIO:when=1");
+    let options = [&options[..], &[&inject]].concat().into_iter();
+    let options: Vec<_> = options.map(str::to_owned).collect();
+    let command = trees.command(&options_of(&["--jobs=1", "--explain", "--skip-errors"]));
+    let run = traced(&command, &options);
+    assert_eq!(run.injected().len(), 1, "{run:?}");
+    assert_eq!(run.run.status, 0, "{run:?}");
+    let words = format!("goes on behind {} bytes", left.last());
+    assert!(run.run.stderr.contains(&words), "{run:?}");
     is_complete(&trees);
 }
 

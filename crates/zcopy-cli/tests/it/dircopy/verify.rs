@@ -168,3 +168,41 @@ fn what_cannot_be_read_back_gets_no_name() {
     }
     panic!("a copy is never read");
 }
+
+/// As over a network whose server is lost.
+#[test]
+fn a_copy_whose_reads_end_early_is_neither_recorded_nor_called_different() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    trees.put("file", crate::files::pattern(3_000_000));
+    trees.succeeds(&["--no-hash"]);
+    let path = trees.copied("file").to_str().unwrap().to_owned();
+    let ended = |command: &Command, nth: u32| {
+        let trace = "--trace=read,pread64".to_owned();
+        let inject = format!("--inject=read,pread64:retval=0:when={nth}+");
+        let options = ["-P".to_owned(), path.clone(), trace, inject];
+        let traced = traced::traced(command, &options);
+        assert!(!traced.injected().is_empty(), "{traced:?}");
+        traced.run
+    };
+    for options in [&[][..], &["--verify-existing"], &["--hash=blake3"]] {
+        let run = ended(&trees.command(options), 3);
+        run.failed_naming(&[&["file: cannot read its copy: end of file at offset "]]);
+        // The manifest has no line for it.
+        let listed = Sums::all_in(&trees.copy());
+        assert!(
+            listed.iter().all(|sums| sums.paths().is_empty()),
+            "{options:?}"
+        );
+    }
+    trees.succeeds(&["--overwrite-policy=always"]);
+    let mut check = zc_dircopy();
+    check.arg("--check").arg(trees.copy());
+    let run = ended(&check, 3);
+    run.ended_with(1);
+    assert_eq!(run.stdout, "file: FAILED open or read\n");
+    assert!(run.stderr.contains("end of file at offset "), "{run:?}");
+    assert_eq!(trees.check(&[]).stdout, "file: OK\n");
+}

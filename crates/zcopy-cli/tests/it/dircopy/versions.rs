@@ -72,6 +72,34 @@ fn a_shorter_original_that_is_no_newer_does_not_replace_a_good_copy() {
     }
 }
 
+/// A camera's clock may be ahead, and that of the archive behind.
+#[test]
+fn nor_does_one_with_a_time_behind_that_of_the_newest_manifest() {
+    let ahead = |hours: u64| std::time::SystemTime::now() + Duration::from_secs(3600 * hours);
+    let dated = |trees: &Trees, hours| {
+        let original = fs::File::open(trees.original("clip")).unwrap();
+        original.set_modified(ahead(hours)).unwrap();
+    };
+    for format in ["sha256sum", "bagit"] {
+        let options = ["--manifest", format];
+        let trees = Trees::new();
+        trees.put("clip", "good");
+        dated(&trees, 9);
+        trees.succeeds(&options);
+        trees.put("clip", "go");
+        dated(&trees, 8);
+        let run = trees.run(&options);
+        assert_eq!(run.status, 1, "{run:?}");
+        let words = "clip: it differs from the digest that its copy was recorded with";
+        assert!(run.stderr.contains(words), "{run:?}");
+        let copied = ["clip", "data/clip"].map(|path| fs::read(trees.copied(path)).ok());
+        assert!(copied.contains(&Some(b"good".to_vec())), "{format}");
+        // A newer version may.
+        dated(&trees, 10);
+        trees.succeeds(&options);
+    }
+}
+
 #[test]
 fn another_name_of_it_does_not_replace_a_good_copy() {
     for policy in ["default", "update"] {

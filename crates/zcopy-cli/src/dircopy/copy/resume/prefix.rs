@@ -82,11 +82,15 @@ impl<'a> Prefix<'a> {
             let proven = match error {
                 _ if proven == end => match is_alike(original, partial, end) {
                     Ok(true) => return Ok(self.checkpoints),
-                    Err(error) if self.options.on_bad_blocks == OnBadBlocks::Fail => {
+                    // What cannot be read any more was read once, and has a digest.
+                    Err(_) if self.options.on_bad_blocks == OnBadBlocks::Skip => {
+                        return Ok(self.checkpoints);
+                    }
+                    Err(error) => {
                         let failed = "cannot compare it with its partial copy";
                         return Err(anyhow!(error).context(failed));
                     }
-                    Ok(false) | Err(_) => {
+                    Ok(false) => {
                         explain("its partial copy has other bytes than it has now");
                         0
                     }
@@ -270,14 +274,19 @@ fn is_alike(original: &File, partial: &File, end: u64) -> io::Result<bool> {
     for at in [0, end - len] {
         // A MiB fits.
         let (mut one, mut other) = (vec![0; len as usize], vec![0; len as usize]);
-        let read = original
-            .read_exact_at(&mut one, at)
-            .and_then(|()| partial.read_exact_at(&mut other, at));
-        match read {
-            Ok(()) if one == other => {}
-            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
-            _ => return Ok(false),
+        read_exact(original, &mut one, at)?;
+        read_exact(partial, &mut other, at)?;
+        if one != other {
+            return Ok(false);
         }
     }
     Ok(true)
+}
+
+fn read_exact(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+    let worded = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => io::Error::new(error.kind(), "end of file"),
+        _ => error,
+    };
+    file.read_exact_at(bytes, at).map_err(worded)
 }

@@ -1,6 +1,7 @@
 //! Writes a copy from an offset on.
 
 use std::fs::File;
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +11,7 @@ use zcopy::{Ended, RateLimiter, Report, Side, SkipErrors, Sparse, Transfer};
 
 use super::checkpoints::Checkpoints;
 use super::is_of_space;
-use crate::dircopy::copy::file::{AtomicFile, EndsEarly, other_length, transfer_error_from};
+use crate::dircopy::copy::file::{AtomicFile, check_source_length, transfer_error_from};
 use crate::dircopy::copy::write_back::FileWriteBack;
 use crate::dircopy::counts::Count;
 use crate::dircopy::damage_map::{BadRange, DamageMap};
@@ -160,12 +161,13 @@ impl Writing<'_, '_, '_, '_> {
             bail!(Interrupted);
         }
         if end != size {
-            let error = other_length(original, stat, end);
-            if error.is::<EndsEarly>() {
-                self.note_end(end);
-                self.checkpoints.keep();
-            }
-            return Err(error);
+            check_source_length(original, stat, end).inspect_err(|error| {
+                // The server of the original may come back.
+                if error.is::<io::Error>() {
+                    self.note_end(end);
+                    self.checkpoints.keep();
+                }
+            })?;
         }
         Ok(Some((report, skipped)))
     }

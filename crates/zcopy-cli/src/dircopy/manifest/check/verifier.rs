@@ -14,7 +14,7 @@ use super::Shared;
 use super::hash_thread::HashThread;
 use super::verdict::{AlgorithmSource, FileResult, Hashed, Verdict};
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::hash::transfers::{read_error, read_whole, stop_if_interrupted};
+use crate::dircopy::hash::transfers::{check_length, read_error, read_whole, stop_if_interrupted};
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 use crate::dircopy::manifest::line::{self, ChecksumLine, ParseLineError};
 use crate::dircopy::manifest::open_beneath::{self, Found};
@@ -109,25 +109,32 @@ impl<'a> Verifier<'a> {
         let verdict = match self.open(&line) {
             Err(error) if is_missing(&error) && self.is_gone(&line.path) => Verdict::Missing(error),
             Err(error) => Verdict::Unreadable(error),
-            Ok(file) => match self.checksum(&file, algorithm, &mut others) {
-                Err(error) => Verdict::Unreadable(error),
-                Ok(None) => Verdict::Interrupted,
-                Ok(Some((found, bytes))) => {
-                    let hashed = Hashed {
-                        algorithm,
-                        bytes,
-                        elapsed: started.elapsed(),
-                        source,
-                    };
-                    let mut others = others.into_iter();
-                    let are_equal = others.all(|(hasher, checksum)| hasher.finish() == checksum);
-                    if found == line.checksum && are_equal {
-                        Verdict::Matches(hashed)
-                    } else {
-                        Verdict::Differs(hashed)
+            Ok(file) => {
+                let size = file.metadata().map_or(0, |facts| facts.len());
+                match self.checksum(&file, size, algorithm, &mut others) {
+                    Err(error) => Verdict::Unreadable(error),
+                    Ok(None) => Verdict::Interrupted,
+                    Ok(Some((found, bytes))) => {
+                        let hashed = Hashed {
+                            algorithm,
+                            bytes,
+                            elapsed: started.elapsed(),
+                            source,
+                        };
+                        let mut others = others.into_iter();
+                        let are_equal =
+                            others.all(|(hasher, checksum)| hasher.finish() == checksum);
+                        if found == line.checksum && are_equal {
+                            Verdict::Matches(hashed)
+                        } else {
+                            match check_length(&file, size, bytes) {
+                                Ok(()) => Verdict::Differs(hashed),
+                                Err(error) => Verdict::Unreadable(error),
+                            }
+                        }
                     }
                 }
-            },
+            }
         };
         if !matches!(verdict, Verdict::Interrupted) {
             let is_match = matches!(verdict, Verdict::Matches(_));
@@ -178,15 +185,16 @@ impl<'a> Verifier<'a> {
         )
     }
 
-    /// Reads a file. Returns its checksum and the number of its bytes. `None` after a signal. The
+    /// Reads a file of this size. Returns its checksum and the number of its bytes. `None` after a signal. The
     /// other hashers get the bytes too.
     fn checksum(
         &mut self,
         file: &File,
+        size: u64,
         algorithm: ChecksumAlgorithm,
         others: &mut [(Hasher, Checksum)],
     ) -> io::Result<Option<(Checksum, u64)>> {
-        let is_long = file.metadata().is_ok_and(|facts| facts.len() >= SHORT);
+        let is_long = size >= SHORT;
         let shared = self.shared;
         let mut bytes = 0;
         let mut count = |block: &[u8]| {
