@@ -4,7 +4,7 @@
 //! processor time and its system calls, and the plan's throughput as a ratio to the best single
 //! strategy, to `buffered` and to `std::io::copy`, with its 95 % interval. `ZCOPY_BENCH_SIZES` and
 //! `ZCOPY_BENCH_TURNS` [default: 15] say how much; arguments choose pairs by a part of their name.
-//! The order within a turn is random: whoever comes first after a pause pays for cold memory.
+//! The order within a turn is random, because the first transfer after a pause finds cold memory.
 //! With `--apart` the writers of the sources end before a transfer begins, and the readers of the
 //! sinks begin when it has ended: what is measured is the cost of the transfer alone. `--record DIR`
 //! also writes the figures into a record, and `--note TEXT` says there what else the machine did.

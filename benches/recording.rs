@@ -111,7 +111,7 @@ pub(crate) fn take_option(arguments: &mut Vec<String>, name: &str) -> Option<Str
     Some(arguments.remove(at))
 }
 
-/// What the file holds; nothing, if there is none.
+/// Reads the value in a JSON file. Returns an empty value if the file does not exist.
 fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
     let Ok(text) = fs::read_to_string(path) else {
         return T::default();

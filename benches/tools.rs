@@ -73,7 +73,7 @@ const MIB: usize = 1 << 20;
 const MOST_TIME: Duration = Duration::from_secs(12);
 const FEWEST_TURNS: usize = 5;
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Asked {
     size: u64,
     turns: usize,
@@ -218,7 +218,7 @@ fn measure(
     scratch: &Path,
 ) -> anyhow::Result<format::Job> {
     let job = pipeline.job;
-    // Nobody is measured who cannot do it. This also reads the programs from the disk.
+    // Programs that fail are not measured. The trial also reads them from the disk.
     let mut able: Vec<(&Contestant, format::Contestant)> = Vec::new();
     for &contestant in contestants {
         match pipeline.run(contestant) {
@@ -264,7 +264,7 @@ fn measure(
         figures.residue_kib = residue_kib;
     }
     if able.is_empty() {
-        bail!("nobody can do it");
+        bail!("no program can do this job");
     }
     Ok(format::Job {
         name: job.name.to_owned(),

@@ -24,7 +24,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// Attaches strace, or says that there is none.
+    /// Attaches strace. Without it, prints that no calls are counted, and returns `None`.
     pub(crate) fn attach() -> Option<Self> {
         let log = NamedTempFile::new().expect("a scratch file");
         let thread = gettid().as_raw_nonzero();

@@ -1,4 +1,4 @@
-//! What a record holds: the figures of `raw.json`, and the machine of `machine.json`.
+//! The two files of a record: `raw.json` has the figures, and `machine.json` the machine.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ pub(crate) struct Job {
     pub(crate) contestants: Vec<Contestant>,
 }
 
-/// What a job is about.
+/// The quantity that a job measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Unit {
@@ -127,7 +127,7 @@ pub(crate) struct Run {
     pub(crate) others_share: f64,
     /// The time that the hypervisor took, as such a part.
     pub(crate) stolen_share: f64,
-    /// What a person knows of the run.
+    /// The value of `--note`.
     pub(crate) note: Option<String>,
     /// Each program that was compared, and what it says of its version.
     pub(crate) programs: BTreeMap<String, String>,

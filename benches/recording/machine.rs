@@ -1,4 +1,4 @@
-//! What the machine is, and what else it did during a run.
+//! Describes the machine, and measures the other work that it did during a run.
 
 use std::fs;
 use std::path::Path;

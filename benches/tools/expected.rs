@@ -1,4 +1,4 @@
-//! What must come out of each job, made without any of the programs.
+//! Makes the digests of the bytes that each job must deliver, without any of the programs.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -19,7 +19,7 @@ pub(crate) struct Instruments {
     fincore: bool,
 }
 
-/// What one program needs besides time.
+/// The system calls, the memory and the pages of the cache that one program takes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Extras {
     pub(crate) system_calls: Option<u64>,

@@ -18,8 +18,6 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, StatxFlags};
 use rustix::io::IoSliceMut;
-#[cfg(not(target_os = "android"))]
-use rustix::io::{IoSlice, ReadWriteFlags};
 use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags};
@@ -35,8 +33,10 @@ pub(crate) use kernel::{
 pub(crate) use spare::Spare;
 
 use kernel::{DISCARD_ROOM, MAX_BUFFERS};
+use nowait::{read_nowait, write_nowait};
 
 mod kernel;
+mod nowait;
 mod spare;
 
 /// A `struct iovec`.
@@ -409,33 +409,6 @@ impl Kernel for Linux {
     fn for_another_thread(&self) -> Option<impl Kernel + Send + 'static> {
         Some(*self)
     }
-}
-
-/// Reads at the cursor without sleeping: `preadv2(RWF_NOWAIT)`.
-#[cfg(not(target_os = "android"))]
-fn read_nowait(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<usize> {
-    let buffer = &mut [IoSliceMut::new(buffer)];
-    rustix::io::preadv2(fd, buffer, u64::MAX, ReadWriteFlags::NOWAIT)
-}
-
-/// Writes at the cursor without sleeping: `pwritev2(RWF_NOWAIT)`.
-#[cfg(not(target_os = "android"))]
-fn write_nowait(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
-    let bytes = &[IoSlice::new(bytes)];
-    rustix::io::pwritev2(fd, bytes, u64::MAX, ReadWriteFlags::NOWAIT)
-}
-
-/// Returns `ENOSYS`, as a kernel without the call does: rustix lacks it on Android, whose libc has
-/// it from API level 33 on. The caller then makes the call without the flag.
-#[cfg(target_os = "android")]
-fn read_nowait(_: BorrowedFd<'_>, _: &mut [u8]) -> Result<usize> {
-    Err(Errno::NOSYS)
-}
-
-/// Returns `ENOSYS`, as the read above does.
-#[cfg(target_os = "android")]
-fn write_nowait(_: BorrowedFd<'_>, _: &[u8]) -> Result<usize> {
-    Err(Errno::NOSYS)
 }
 
 /// Opens an event descriptor, which is readable once it has been [signalled](signal_event):

@@ -15,6 +15,7 @@ use crate::sys::Linux;
 #[cfg(doc)]
 use crate::{Ended, Reflink, Sparse};
 
+mod copy;
 mod ending;
 mod files;
 mod io;
@@ -32,6 +33,7 @@ mod watching;
 
 use settings::Settings;
 
+pub use copy::copy;
 pub use prefix::copy_buffered;
 pub use series::Series;
 
@@ -209,8 +211,8 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// no limit.
     ///
     /// A limit forbids no strategy, but the plan depends on it: with a limit of at most 32 KiB the
-    /// transfer most often reads and writes, and up to 256 KiB it prefers strategies that need no
-    /// preparation. A clone shares whole blocks, and another strategy moves the rest; with
+    /// transfer most often reads and writes, and up to 256 KiB (from a file to a pipe or `/dev/null`
+    /// 1 MiB) it prefers strategies that need no preparation. A clone shares whole blocks, and another strategy moves the rest; with
     /// [`Reflink::Always`] the limit must be a multiple of the block size, unless both files end
     /// there.
     ///
@@ -491,39 +493,4 @@ impl<Source: AsFd, Sink: AsFd> std::fmt::Debug for Transfer<'_, Source, Sink> {
             .field("options", &self.settings.options)
             .finish_non_exhaustive()
     }
-}
-
-/// Moves everything from `source` to `sink`, and returns the number of bytes.
-///
-/// Choose [`Transfer`] for options, or for a [`Report`] of how the bytes moved.
-///
-/// # Buffers
-///
-/// The transfer sees descriptors, and nothing of what a program has read ahead or not flushed yet:
-///
-/// - A `BufReader` may hold the bytes that you want to copy. A copy of its `get_ref()` leaves them
-///   out, silently. Use [`copy_buffered`].
-/// - [`Stdin`](std::io::Stdin) is such a reader, too, once it has been read from.
-/// - [`Stdout`](std::io::Stdout) and a `BufWriter` have to be flushed before, or what they hold
-///   comes behind the bytes of the copy.
-///
-/// A decompressor or a TLS stream changes the bytes of the descriptor inside: use
-/// [`Transfer::from_reader`] or [`Transfer::to_writer`].
-///
-/// # Errors
-///
-/// See [`Transfer::run`].
-///
-/// # Examples
-///
-/// ```
-/// let (reader, mut writer) = std::io::pipe()?;
-/// std::io::Write::write_all(&mut writer, b"hello")?;
-/// drop(writer);
-/// let sink = std::fs::File::create("/dev/null")?;
-/// assert_eq!(zcopy::copy(&reader, &sink)?, 5);
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub fn copy(source: impl AsFd, sink: impl AsFd) -> Result<u64> {
-    Ok(Transfer::new(source, sink).run()?.bytes())
 }

@@ -65,6 +65,15 @@ pub(super) fn text(
     Ok(())
 }
 
+/// Writes the label of a row, which ends at the point.
+///
+/// # Errors
+///
+/// If it cannot be drawn.
+pub(super) fn row_label(area: &Area<'_>, at: (i32, i32), label: &str) -> anyhow::Result<()> {
+    text(area, at, Anchor::End, 12, style::FOREGROUND, label)
+}
+
 /// Fills a rectangle.
 ///
 /// # Errors

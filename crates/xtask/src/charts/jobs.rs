@@ -1,6 +1,6 @@
 //! A bar for each program of a job, with what it needs beside its speed.
 
-use super::canvas::{Anchor, Area, bar, chart, digits, line, text, whisker};
+use super::canvas::{Anchor, Area, bar, chart, digits, line, row_label, text, whisker};
 use super::format::{Contestant, Job, Unit};
 use super::statistics::{Middle, spread};
 use super::{Chart, style};
@@ -127,14 +127,7 @@ fn panel(area: &Area<'_>, top: i32, job: &Job) -> anyhow::Result<()> {
         } else {
             style::PEER
         };
-        text(
-            area,
-            (left - 8, y),
-            Anchor::End,
-            12,
-            style::FOREGROUND,
-            &contestant.name,
-        )?;
+        row_label(area, (left - 8, y), &contestant.name)?;
         bar(area, [(left, y - 6), (place(middle.median), y + 6)], color)?;
         whisker(area, y, place(middle.low), place(middle.high))?;
         for (x, cell) in COLUMNS

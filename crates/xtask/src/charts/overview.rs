@@ -1,6 +1,6 @@
 //! The chart of the README: how many times as fast as the program or function beside it.
 
-use super::canvas::{Anchor, Area, bar, chart, line, text, whisker};
+use super::canvas::{Anchor, Area, bar, chart, line, row_label, text, whisker};
 use super::format::{Job, Pair, Raw};
 use super::pairs::{size_name, title};
 use super::statistics::{Middle, speed_ratio};
@@ -216,14 +216,7 @@ fn draw_sections(area: &Area<'_>, sections: &[(&str, Vec<Row>); 2]) -> anyhow::R
         }
         for (index, (words, ratio)) in rows.iter().enumerate() {
             let y = top + index as i32 * ROW + ROW / 2;
-            text(
-                area,
-                (left - 8, y),
-                Anchor::End,
-                12,
-                style::FOREGROUND,
-                words,
-            )?;
+            row_label(area, (left - 8, y), words)?;
             // Level within what the turns can tell is neither.
             let color = match ratio {
                 ratio if ratio.low > 1.0 => style::OURS,

@@ -256,10 +256,12 @@ fn fit_splice_pipe(source: &FdInfo, sink: &FdInfo) -> Fit {
              measured 1.2 to 1.3 times the speed of read and write"
         }
         (Kind::Regular, Kind::Pipe) => {
-            "1 MiB at a time through a private pipe: measured as fast as a direct splice, or faster"
+            "1 MiB at a time through a private pipe: \
+             above 1 MiB measured as fast as a direct splice, or faster"
         }
         (Kind::Regular, Kind::Null) => {
-            "1 MiB at a time through a private pipe: measured 1.2 times the speed of sendfile"
+            "1 MiB at a time through a private pipe: \
+             above 1 MiB measured 1.2 times the speed of sendfile"
         }
         (Kind::Pipe, Kind::Pipe) => {
             "1 MiB at a time through a private pipe: \

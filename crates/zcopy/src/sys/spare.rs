@@ -25,6 +25,7 @@ impl<'a> Spare<'a> {
     /// Returns the `len` bytes from `start` on, for which the vector has memory. At least `start`
     /// bytes are initialized.
     pub(crate) fn behind(start: usize, len: usize, bytes: &'a mut Vec<u8>) -> Self {
+        debug_assert!(start <= bytes.len() && start + len <= bytes.capacity());
         Self(Memory::Vec { bytes, start, len })
     }
 
@@ -40,23 +41,6 @@ impl<'a> Spare<'a> {
                 &mut bytes[start..end]
             }
         }
-    }
-
-    /// Initializes the memory, and lends it.
-    pub(crate) fn as_slice(&mut self) -> &mut [u8] {
-        self.reborrow().into_slice()
-    }
-
-    /// Returns the same memory for a shorter time.
-    pub(crate) fn reborrow(&mut self) -> Spare<'_> {
-        Spare(match &mut self.0 {
-            Memory::Slice(slice) => Memory::Slice(slice),
-            Memory::Vec { bytes, start, len } => Memory::Vec {
-                bytes,
-                start: *start,
-                len: *len,
-            },
-        })
     }
 
     /// Returns a vector that ends where the memory begins, and the length of the memory, which is

@@ -183,7 +183,7 @@ fn a_copy_whose_reads_end_early_is_neither_recorded_nor_called_different() {
         let trace = "--trace=read,pread64".to_owned();
         let inject = format!("--inject=read,pread64:retval=0:when={nth}+");
         let options = ["-P".to_owned(), path.clone(), trace, inject];
-        let traced = traced::traced(command, &options);
+        let traced = traced(command, &options);
         assert!(!traced.injected().is_empty(), "{traced:?}");
         traced.run
     };

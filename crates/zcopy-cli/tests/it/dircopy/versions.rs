@@ -75,7 +75,7 @@ fn a_shorter_original_that_is_no_newer_does_not_replace_a_good_copy() {
 /// A camera's clock may be ahead, and that of the archive behind.
 #[test]
 fn nor_does_one_with_a_time_behind_that_of_the_newest_manifest() {
-    let ahead = |hours: u64| std::time::SystemTime::now() + Duration::from_secs(3600 * hours);
+    let ahead = |hours: u64| SystemTime::now() + Duration::from_secs(3600 * hours);
     let dated = |trees: &Trees, hours| {
         let original = fs::File::open(trees.original("clip")).unwrap();
         original.set_modified(ahead(hours)).unwrap();

@@ -100,7 +100,7 @@ pub(super) fn read<K: Kernel>(
     kernel: &K,
     source: &mut Endpoint<'_>,
     reopened: Option<&mut Reopened>,
-    mut room: Spare<'_>,
+    room: Spare<'_>,
     blocking: Blocking,
 ) -> Called<usize> {
     let (fd, offset) = source.fd_at();
@@ -113,13 +113,15 @@ pub(super) fn read<K: Kernel>(
             (read, _) => read,
         };
     }
-    if needs_nowait(source, blocking) {
-        match kernel.read(fd, offset, room.as_slice(), Blocking::Nonblocking) {
-            Err(errno) if refuses_nowait(errno) => source.refuses_nowait = true,
-            read => return read,
-        }
+    if !needs_nowait(source, blocking) {
+        return kernel.read_into(fd, offset, room);
     }
-    kernel.read_into(fd, offset, room)
+    let room = room.into_slice();
+    match kernel.read(fd, offset, room, Blocking::Nonblocking) {
+        Err(errno) if refuses_nowait(errno) => source.refuses_nowait = true,
+        read => return read,
+    }
+    kernel.read(fd, offset, room, Blocking::MaySleep)
 }
 
 /// Writes once. If the call must not sleep and the sink refuses `RWF_NOWAIT`, writes only as many
