@@ -44,7 +44,7 @@ pub use series::Series;
 /// source's cursor to the sink's, and leaves both cursors behind the last byte that arrived.
 ///
 /// [`run`](Self::run) returns when the source ends, the limit is reached, the observer stops the
-/// transfer, or a call fails. [`copy`] is the shortest form, without options. [`Series`] is faster
+/// transfer, or a call fails. [`copy()`] is the shortest form, without options. [`Series`] is faster
 /// for many small files into one sink. [`from_reader`](Transfer::from_reader) and
 /// [`to_writer`](Transfer::to_writer) serve ends that are no descriptors.
 ///

@@ -7,14 +7,14 @@ use crate::error::Result;
 
 /// Moves everything from `source` to `sink`, and returns the number of bytes.
 ///
-/// Choose [`Transfer`] for options, or for a [`Report`] of how the bytes moved.
+/// Choose [`Transfer`] for options, or for a [`Report`](crate::Report) of how the bytes moved.
 ///
 /// # Buffers
 ///
 /// The transfer sees descriptors, and nothing of what a program has read ahead or not flushed yet:
 ///
 /// - A `BufReader` may hold the bytes that you want to copy. A copy of its `get_ref()` leaves them
-///   out, silently. Use [`copy_buffered`].
+///   out, silently. Use [`copy_buffered`](crate::copy_buffered).
 /// - [`Stdin`](std::io::Stdin) is such a reader, too, once it has been read from.
 /// - [`Stdout`](std::io::Stdout) and a `BufWriter` have to be flushed before, or what they hold
 ///   comes behind the bytes of the copy.
