@@ -180,7 +180,8 @@ pub struct Args {
     #[arg(long)]
     pub(crate) no_space_check: bool,
 
-    /// Bring every file, directory and digest to the disk
+    /// Bring every file to the disk before it gets its name, and all directories and digests before
+    /// the run ends
     #[arg(long)]
     pub(crate) durable: bool,
 

@@ -6,20 +6,21 @@ use std::sync::{Arc, Once};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::common::sys;
+use crate::common::sys::{self, FirstSignal};
 
 /// The signals after which a run writes its manifest and its summary before it ends.
 const SIGNALS: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 
 /// Tells whether a signal asked the run to end.
 ///
-/// The first signal sets a flag, and the run then starts nothing new. A second one ends the process
-/// at once, and the journal keeps the digests.
+/// The first signal sets a flag, and the run then starts nothing new. One that follows after 100 ms
+/// or more ends the process at once, and the journal keeps the digests.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt {
     is_requested: Arc<AtomicBool>,
     /// 0, or the first signal.
     signal: Arc<AtomicUsize>,
+    first: Arc<FirstSignal>,
     catching: Arc<Once>,
 }
 
@@ -33,6 +34,7 @@ impl Default for Interrupt {
         Self {
             is_requested: Arc::default(),
             signal: Arc::default(),
+            first: Arc::default(),
             catching: Arc::new(Once::new()),
         }
     }
@@ -53,8 +55,7 @@ impl Interrupt {
     }
 
     fn register(&self, signal: i32) -> std::io::Result<()> {
-        // Actions run in this order, so that the first signal finds the flag clear.
-        flag::register_conditional_default(signal, Arc::clone(&self.is_requested))?;
+        sys::end_on_second(signal, &self.first)?;
         // Signal numbers are small and positive.
         flag::register_usize(
             signal,

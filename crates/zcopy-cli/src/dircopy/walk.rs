@@ -35,6 +35,7 @@ use rustix::io::Errno;
 use super::write::atomic_file::temp_name::Leftovers;
 use crate::common::sys;
 use directory::Source;
+use listing::is_empty;
 use partials::Partials;
 
 pub(crate) use colliding_names::CollidingName;
@@ -164,6 +165,10 @@ impl Root {
         let source = self.opened.source();
         let is_recorded = |name: &CStr| names.has_record(&self.directory.path_of(name));
         let trees = [source, destination];
+        if options.partial_files == PartialFiles::Offered && is_empty(source).unwrap_or(false) {
+            // Its disk may not be mounted: what an earlier run has left stays for a later one.
+            return Walk::new(&self.directory, &self.opened, options, report, Some(names));
+        }
         let partials = Partials::of(&options, trees, &self.leftovers, is_recorded);
         let is_partial = |name: &CStr| partials.as_ref().is_some_and(|it| it.have_name(name));
         let keeps = |name: &CStr| is_partial(name) || is_recorded(name);

@@ -1,5 +1,64 @@
 //! Signal actions of this process.
 
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use signal_hook::low_level::{emulate_default_handler, register};
+
+/// Signals that come within this time of the first one are one with it: timeout(1) signals the
+/// process, and then its group, to which the process belongs.
+const ONE_SIGNAL: Duration = Duration::from_millis(100);
+
+/// When the first of several signals came.
+#[derive(Debug, Default)]
+pub(crate) struct FirstSignal {
+    /// In nanoseconds of the monotonic clock, or 0.
+    time: AtomicU64,
+}
+
+impl FirstSignal {
+    /// Notes a signal. Returns whether it is another one than the first.
+    fn is_followed(&self) -> bool {
+        let now = u64::try_from(now().as_nanos()).unwrap_or(u64::MAX).max(1);
+        let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
+        match self.time.compare_exchange(0, now, set, get) {
+            Ok(_) => false,
+            Err(first) => Duration::from_nanos(now.saturating_sub(first)) > ONE_SIGNAL,
+        }
+    }
+}
+
+/// The time of the monotonic clock.
+fn now() -> Duration {
+    let now = clock_gettime(ClockId::Monotonic);
+    // Neither is negative.
+    Duration::new(
+        now.tv_sec.unsigned_abs(),
+        u32::try_from(now.tv_nsec).unwrap_or(0),
+    )
+}
+
+/// Makes this signal take its default action if it follows another one of those that share `first`.
+///
+/// # Errors
+///
+/// The signal cannot be caught.
+pub(crate) fn end_on_second(signal: i32, first: &Arc<FirstSignal>) -> io::Result<()> {
+    let first = Arc::clone(first);
+    let action = move || {
+        if first.is_followed() {
+            // It fails for unknown signals only.
+            let _ = emulate_default_handler(signal);
+        }
+    };
+    // SAFETY: the action uses an atomic, reads a clock, and sets and raises a signal.
+    // signal-safety(7) allows each in a handler.
+    unsafe { register(signal, action) }.map(drop)
+}
+
 /// Restores the default action of a signal.
 pub fn reset(signal: i32) {
     // SAFETY: the default action runs no code of this process.

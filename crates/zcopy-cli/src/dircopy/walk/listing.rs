@@ -1,7 +1,7 @@
 //! Lists the names in a directory in the order of the kernel.
 
 use std::ffi::CStr;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
@@ -50,12 +50,28 @@ pub(crate) fn each(
 ///
 /// Those of `open(2)` and [`each`].
 pub(crate) fn leftovers(directory: BorrowedFd<'_>) -> Result<Leftovers, Errno> {
-    // The offset of the caller's descriptor does not matter.
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let listed = rustix::fs::openat(directory, c".", flags, Mode::empty())?;
+    let listed = reopen(directory)?;
     let mut leftovers = Leftovers::default();
     each(listed.as_fd(), |name, kind| leftovers.add(name, kind))?;
     Ok(leftovers)
+}
+
+/// Whether a directory has no entries.
+///
+/// # Errors
+///
+/// Those of `open(2)` and [`each`].
+pub(super) fn is_empty(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let listed = reopen(directory)?;
+    let mut is_empty = true;
+    each(listed.as_fd(), |_, _| is_empty = false)?;
+    Ok(is_empty)
+}
+
+/// Opens a directory again, with an offset of its own.
+fn reopen(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(directory, c".", flags, Mode::empty())
 }
 
 #[cfg(test)]

@@ -87,7 +87,11 @@ fn a_second_signal_ends_the_run_at_once() {
     }
     let trees = tree();
     // The second signal comes while the manifest is brought to the disk.
-    let options = ["linkat:signal=SIGINT:when=3", "fsync:signal=SIGINT:when=1"];
+    let options = [
+        "utimensat:signal=SIGINT:when=3",
+        "linkat:delay_enter=200ms:when=4",
+        "fsync:signal=SIGINT:when=1",
+    ];
     let options = options.map(|inject| ["-e".to_owned(), format!("inject={inject}")]);
     let run = traced(&trees.command(&["--jobs=1"]), options.as_flattened()).run;
     assert_eq!(run.status, 128 + 2, "{run:?}");
@@ -95,6 +99,21 @@ fn a_second_signal_ends_the_run_at_once() {
     assert_eq!(run.stderr, "", "and nothing was said");
     // The journal has the digests.
     trees.succeeds(&[]).are_alike();
+}
+
+#[test]
+fn the_two_signals_of_timeout_count_as_one() {
+    let trees = tree();
+    trees.put("long", vec![7; 1 << 20]);
+    let mut copy = zc_dircopy();
+    copy.args(["--bwlimit=400K", "--jobs=1"]);
+    copy.arg(trees.source()).arg(trees.copy());
+    let mut timeout = Command::new("timeout");
+    timeout.args(["--signal=INT", "--preserve-status", "0.5"]);
+    let run = run(timeout.arg(copy.get_program()).args(copy.get_args()));
+    assert_eq!(run.status, 128 + 2, "{run:?}");
+    assert!(run.stderr.contains("interrupted by SIGINT"), "{run:?}");
+    assert_eq!(Sums::all_in(&trees.copy()).len(), 1, "a manifest");
 }
 
 #[test]

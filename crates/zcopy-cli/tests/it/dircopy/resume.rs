@@ -883,6 +883,22 @@ fn a_partial_copy_that_cannot_be_read_or_opened_now_stays_for_a_later_run() {
 }
 
 #[test]
+fn an_empty_source_keeps_the_partial_copies_in_its_root() {
+    let trees = Trees::within(Path::new("/dev/shm"));
+    trees.put("long", &*LONG);
+    let left = killed(&trees, &[]);
+    let [source, apart] = [trees.source(), trees.source().with_file_name("apart")];
+    fs::rename(&source, &apart).unwrap();
+    fs::create_dir(&source).unwrap();
+    assert_eq!(resumed(&trees, &[]), 0);
+    assert!(left.path.exists() && left.log.exists());
+    fs::remove_dir(&source).unwrap();
+    fs::rename(&apart, &source).unwrap();
+    assert_eq!(resumed(&trees, &[]), left.last());
+    is_complete(&trees);
+}
+
+#[test]
 fn a_directory_of_the_source_that_cannot_be_read_now_keeps_its_partial_copies() {
     if !has_program("strace") {
         return;
