@@ -5,8 +5,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 
-use tokio::runtime::Runtime;
 use zcopy::{Relay, Transfer};
+
+use crate::runtime::runtime;
 
 /// One way to move everything from a source to a sink.
 pub(crate) struct Mover {
@@ -130,13 +131,6 @@ pub(crate) const FILE_TO_TCP: &[Mover] = &[
         },
     },
 ];
-
-pub(crate) fn runtime() -> Runtime {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    runtime.expect("a runtime can be built")
-}
 
 fn async_file(file: OwnedFd) -> tokio::fs::File {
     tokio::fs::File::from_std(File::from(file))

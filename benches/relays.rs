@@ -13,8 +13,8 @@
     reason = "figures have three digits, and a benchmark that cannot run says why and ends"
 )]
 
-mod many;
 mod movers;
+mod runtime;
 mod sizes;
 
 use std::fs::File;
@@ -88,12 +88,6 @@ const fn bar(mover: &'static str, peer: &'static str, most_cpu: f64, most_time: 
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [first, driver, n_relays, backend] = &arguments[..]
-        && first == many::SERVE
-    {
-        many::serve(driver, n_relays, backend);
-        return ExitCode::SUCCESS;
-    }
     let is_test = arguments.iter().any(|argument| argument == "--test");
     let is_wanted = |name: &str| {
         let mut parts = arguments
@@ -130,7 +124,6 @@ fn main() -> ExitCode {
             }
         }
     }
-    missed.extend(many::report(is_test, is_wanted));
     if missed.is_empty() {
         return ExitCode::SUCCESS;
     }

@@ -84,16 +84,28 @@ pub(crate) struct Contestant {
     pub(crate) residue_kib: Option<u64>,
 }
 
-/// One figure of one program or driver, against the number of concurrent transfers.
+/// One figure of one program or driver, against the number of concurrent transfers or the size of
+/// messages.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Curve {
     /// The chart that shows the curve: what is measured, for people.
     pub(crate) figure: String,
     pub(crate) unit: String,
+    pub(crate) against: Against,
     /// Who is measured.
     pub(crate) name: String,
-    /// The number of transfers, and the figure.
+    /// The number of transfers or bytes, and the figure.
     pub(crate) points: Vec<(u64, f64)>,
+}
+
+/// What the points of a curve are ordered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Against {
+    /// The number of concurrent transfers.
+    Transfers,
+    /// The bytes of a message.
+    Bytes,
 }
 
 /// The machine, and the runs that measured on it.

@@ -2,7 +2,8 @@
 
 #![allow(
     clippy::cast_precision_loss,
-    reason = "figures are shown with three digits"
+    dead_code,
+    reason = "figures are shown with three digits, and no benchmark needs all of them"
 )]
 
 /// How often the turns are drawn anew for the interval of a median.
@@ -25,6 +26,13 @@ pub(crate) fn spread(figures: impl IntoIterator<Item = f64>) -> Middle {
         median: quantile(&sorted, 0.5),
         high: quantile(&sorted, 0.9),
     }
+}
+
+/// The figure below which this part of them is.
+pub(crate) fn quantile_of(figures: impl IntoIterator<Item = f64>, part: f64) -> f64 {
+    let mut sorted: Vec<f64> = figures.into_iter().collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    quantile(&sorted, part)
 }
 
 /// The throughput of the first as a multiple of that of the second: the median of the turns, and

@@ -1,8 +1,9 @@
-//! Figures against the number of concurrent transfers: a chart for each figure, a line for each
-//! driver.
+//! Figures against the number of concurrent transfers, or the size of messages: a chart for each
+//! figure, a line for each driver.
 
 use super::canvas::{Anchor, Area, chart, line, text};
-use super::format::Curve;
+use super::format::{Against, Curve};
+use super::pairs::size_name;
 use super::plot::{Line, Plot};
 use super::{Chart, style};
 
@@ -58,11 +59,15 @@ fn panel(area: &Area<'_>, figure: &str, curves: &[&Curve]) -> anyhow::Result<()>
             points: curve.points.clone(),
         });
     }
+    let (axis, name): (_, fn(u64) -> String) = match curves[0].against {
+        Against::Transfers => ("concurrent transfers", |n| n.to_string()),
+        Against::Bytes => ("bytes of a message", size_name),
+    };
     let plot = Plot {
         title: "",
         unit: &curves[0].unit,
-        axis: "concurrent transfers",
-        name: &|n| n.to_string(),
+        axis,
+        name: &name,
         lines,
     };
     plot.draw(area, (0, HEAD), (SIZE.0, SIZE.1 - HEAD - FOOT))

@@ -1,4 +1,4 @@
-use super::format::{Contestant, Curve, Job, Mover, Pair, Raw, Unit};
+use super::format::{Against, Contestant, Curve, Job, Mover, Pair, Raw, Unit};
 use super::*;
 
 fn mover(name: &str, nanoseconds: u64) -> Mover {
@@ -44,6 +44,7 @@ fn raw() -> Raw {
         curves: vec![Curve {
             figure: "Answer, p99".to_owned(),
             unit: "µs".to_owned(),
+            against: Against::Transfers,
             name: "zcopy::Relay::run_async".to_owned(),
             points: vec![(1, 40.0), (256, 160.0)],
         }],

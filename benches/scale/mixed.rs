@@ -1,27 +1,19 @@
 //! Many relays in one process of an unprivileged user: half of them move bulk at a fixed rate, and
 //! the others answer small questions.
 
-mod proxy;
-
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use proxy::DRIVERS;
 use rustix::event::epoll;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-pub(crate) use proxy::serve;
-
-/// The argument that makes this program the process with the relays.
-pub(crate) const SERVE: &str = "--serve";
-
-/// The user of the relays. It owns nothing else, so that its budget for pipes is free.
-const USER: u32 = 64_000;
+use super::ping_pong::round_trip;
+use super::process::{Serving, Usage};
+use super::serve::RELAYS;
+use crate::recording::format::{Against, Curve};
 
 /// The bytes per second of all relays with bulk together, and of one write.
 const RATE: u64 = 256 << 20;
@@ -58,24 +50,29 @@ impl Figures {
     }
 }
 
-/// The resources of the process with the relays.
-#[derive(Clone, Copy)]
-struct Usage {
-    resident_bytes: u64,
-    n_pipes: u64,
-    pipe_bytes: u64,
-    cpu: Duration,
-}
-
 /// The benchmark fails if our drivers need more: bytes of resident memory for each further relay,
 /// and the 99th percentile of the answer times, as a multiple of that with the fewest relays.
 const MOST_RESIDENT: u64 = 16 << 10;
 const MOST_P99: f64 = 3.0;
 
-/// Prints a table of the wanted drivers with several numbers of relays. Returns the bars that are
-/// missed.
+/// The figures that have a chart, with its title and unit.
+type Column = (&'static str, &'static str, fn(&Figures) -> f64);
+
+const COLUMNS: [Column; 2] = [
+    ("A small answer beside bulk, 99th percentile", "µs", |it| {
+        it.percentile(990)
+    }),
+    (
+        "Relays of questions and bulk: resident memory",
+        "MiB",
+        |it| mebibytes(it.busy.resident_bytes),
+    ),
+];
+
+/// Prints a table of the wanted drivers with several numbers of relays. Returns its curves, and the
+/// bars that are missed.
 #[expect(clippy::print_stdout, reason = "the program prints a table")]
-pub(crate) fn report(is_test: bool, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+pub(crate) fn report(is_test: bool, is_wanted: impl Fn(&str) -> bool) -> (Vec<Curve>, Vec<String>) {
     let limit = getrlimit(Resource::Nofile);
     let current = limit.maximum;
     setrlimit(Resource::Nofile, Rlimit { current, ..limit }).expect("the soft limit may be raised");
@@ -96,13 +93,20 @@ pub(crate) fn report(is_test: bool, is_wanted: impl Fn(&str) -> bool) -> Vec<Str
     } else {
         (&[50, 100, 200, 500, 1000][..], times)
     };
-    let mut missed = Vec::new();
-    for driver in DRIVERS {
-        let name = format!("many_relays/{driver}");
+    let (mut curves, mut missed) = (Vec::new(), Vec::new());
+    for driver in RELAYS {
+        let name = format!("mixed_relays/{driver}");
         if !is_wanted(&name) {
             continue;
         }
         println!("{name}");
+        let mut columns = COLUMNS.map(|(figure, unit, _)| Curve {
+            figure: figure.to_owned(),
+            unit: unit.to_owned(),
+            against: Against::Transfers,
+            name: (*driver).to_owned(),
+            points: Vec::new(),
+        });
         let mut first = None;
         for &n_relays in numbers {
             let figures = match measure(driver, n_relays, times) {
@@ -116,6 +120,9 @@ pub(crate) fn report(is_test: bool, is_wanted: impl Fn(&str) -> bool) -> Vec<Str
                 }
             };
             print(n_relays, times, &figures);
+            for (curve, (.., figure)) in columns.iter_mut().zip(COLUMNS) {
+                curve.points.push((n_relays as u64, figure(&figures)));
+            }
             if driver.starts_with("zcopy") && !is_test {
                 let (n_first, first) = first.get_or_insert((n_relays, figures.clone()));
                 let n_more = n_relays - *n_first;
@@ -125,8 +132,9 @@ pub(crate) fn report(is_test: bool, is_wanted: impl Fn(&str) -> bool) -> Vec<Str
                 );
             }
         }
+        curves.extend(columns);
     }
-    missed
+    (curves, missed)
 }
 
 /// Compares the figures with those of fewer relays.
@@ -153,9 +161,12 @@ fn judge(driver: &str, fewest: &Figures, figures: &Figures, n_more: usize) -> Ve
     missed
 }
 
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
 #[expect(clippy::print_stdout, reason = "the program prints a table")]
 fn print(n_relays: usize, times: Times, figures: &Figures) {
-    let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let Figures {
         idle, busy, rested, ..
     } = figures;
@@ -177,81 +188,9 @@ fn print(n_relays: usize, times: Times, figures: &Figures) {
     );
 }
 
-/// The process with the relays, and both peers of each.
-struct Proxy {
-    process: Child,
-    orders: ChildStdin,
-    answers: BufReader<ChildStdout>,
-    peers: Vec<(TcpStream, TcpStream)>,
-}
-
-impl Proxy {
-    /// Starts the process, and connects the peers of its relays.
-    fn start(driver: &str, n_relays: usize) -> std::io::Result<Self> {
-        let backend = TcpListener::bind("127.0.0.1:0")?;
-        let mut command = Command::new(std::env::current_exe()?);
-        command
-            .args([SERVE, driver, &n_relays.to_string()])
-            .arg(backend.local_addr()?.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        if rustix::process::geteuid().is_root() {
-            command.uid(USER);
-        }
-        let mut process = command.spawn()?;
-        let orders = process.stdin.take().expect("it is piped");
-        let mut answers = BufReader::new(process.stdout.take().expect("it is piped"));
-        let mut address = String::new();
-        answers.read_line(&mut address)?;
-        let mut peers = Vec::with_capacity(n_relays);
-        for _ in 0..n_relays {
-            let client = TcpStream::connect(address.trim())?;
-            let (server, _) = backend.accept()?;
-            for peer in [&client, &server] {
-                peer.set_nodelay(true)?;
-                peer.set_read_timeout(Some(Duration::from_secs(10)))?;
-            }
-            peers.push((client, server));
-        }
-        Ok(Self {
-            process,
-            orders,
-            answers,
-            peers,
-        })
-    }
-
-    fn usage(&mut self) -> std::io::Result<Usage> {
-        writeln!(self.orders, "usage")?;
-        let mut line = String::new();
-        self.answers.read_line(&mut line)?;
-        let mut numbers = line.split_whitespace().map(str::parse::<u64>);
-        let mut next = || match numbers.next() {
-            Some(Ok(number)) => Ok(number),
-            _ => Err(std::io::Error::other(format!(
-                "the process with the relays has ended: {line}"
-            ))),
-        };
-        Ok(Usage {
-            resident_bytes: next()?,
-            n_pipes: next()?,
-            pipe_bytes: next()?,
-            cpu: Duration::from_micros(next()?),
-        })
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 fn measure(driver: &str, n_relays: usize, times: Times) -> std::io::Result<Figures> {
-    let mut proxy = Proxy::start(driver, n_relays)?;
-    let idle = proxy.usage()?;
-    let peers = std::mem::take(&mut proxy.peers);
+    let (mut serving, peers) = Serving::relays(driver, n_relays)?;
+    let idle = serving.usage()?;
     let (bulk, asked): (Vec<_>, Vec<_>) = peers
         .iter()
         .enumerate()
@@ -264,9 +203,9 @@ fn measure(driver: &str, n_relays: usize, times: Times) -> std::io::Result<Figur
         let measured = (|| {
             let asked = asked.iter().map(|(_, peers)| *peers);
             ask(asked.clone(), times.warm_up)?;
-            let (before, n_before) = (proxy.usage()?, bulk_bytes.load(Ordering::Relaxed));
+            let (before, n_before) = (serving.usage()?, bulk_bytes.load(Ordering::Relaxed));
             let answers = ask(asked, times.measured)?;
-            let (busy, n_after) = (proxy.usage()?, bulk_bytes.load(Ordering::Relaxed));
+            let (busy, n_after) = (serving.usage()?, bulk_bytes.load(Ordering::Relaxed));
             Ok::<_, std::io::Error>((
                 answers,
                 n_after - n_before,
@@ -285,7 +224,7 @@ fn measure(driver: &str, n_relays: usize, times: Times) -> std::io::Result<Figur
     let mut rested = busy;
     for _ in 0..5 {
         thread::sleep(times.rest);
-        rested = proxy.usage()?;
+        rested = serving.usage()?;
         if rested.n_pipes == 0 || !driver.starts_with("zcopy") {
             break;
         }
@@ -306,15 +245,10 @@ fn ask<'a>(
     time: Duration,
 ) -> std::io::Result<Vec<Duration>> {
     let mut answers = Vec::new();
-    let mut room = [0; QUESTION];
+    let mut question = [1; QUESTION];
     let started = Instant::now();
-    for (mut client, mut server) in peers.cycle().map(|(client, server)| (client, server)) {
-        let asked = Instant::now();
-        client.write_all(&[1; QUESTION])?;
-        server.read_exact(&mut room)?;
-        server.write_all(&room)?;
-        client.read_exact(&mut room)?;
-        answers.push(asked.elapsed());
+    for peers in peers.cycle() {
+        answers.push(round_trip(peers, &mut question)?);
         if started.elapsed() >= time {
             break;
         }

@@ -1,22 +1,19 @@
-//! The process with the relays. It accepts connections, joins each with a new one to the backend,
-//! and tells its usage when it is asked.
+//! Relays between two sockets each, by one driver.
 
-use std::fs::File;
-use std::io::{BufRead, Write, stdin, stdout};
-use std::net::{TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
-use rustix::pipe::fcntl_getpipe_size;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::time::{ClockId, clock_gettime};
 use zcopy::{EndInterest, Relay, RelayInterest, RelayProgressed, RelaySession};
 
+use crate::runtime::runtime;
+
 /// The ways to drive the relays of one process.
-pub(super) const DRIVERS: &[&str] = &[
+pub(crate) const DRIVERS: &[&str] = &[
     "zcopy::RelaySession::step",
     #[cfg(feature = "tokio")]
     "zcopy::Relay::run_async",
@@ -25,89 +22,53 @@ pub(super) const DRIVERS: &[&str] = &[
     "tokio::io::copy_bidirectional",
 ];
 
-/// The limit of descriptors of the process.
-const DESCRIPTORS: u64 = 4096;
+/// The simplest relay: a thread for each direction reads and writes.
+pub(crate) const READ_AND_WRITE: &str = "read and write, two threads";
+
+/// The sockets of a client and of the backend, for each relay.
+pub(super) type Pairs = Vec<(TcpStream, TcpStream)>;
 
 /// Runs the relays until all connections have ended.
-#[expect(clippy::print_stdout, reason = "the other process reads it")]
-pub(crate) fn serve(driver: &str, n_relays: &str, backend: &str) {
-    let limit = getrlimit(Resource::Nofile);
-    let most = limit.maximum.unwrap_or(DESCRIPTORS).min(DESCRIPTORS);
-    let limit = Rlimit {
-        current: Some(most),
-        maximum: Some(most),
-    };
-    setrlimit(Resource::Nofile, limit).expect("a limit may be lowered");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is up");
-    println!("{}", listener.local_addr().expect("it is bound"));
-    let n_relays = n_relays.parse().expect("a number");
-    let mut pairs = Vec::with_capacity(n_relays);
-    while pairs.len() < n_relays {
-        let (client, _) = listener.accept().expect("a client connects");
-        let server = TcpStream::connect(backend).expect("the backend listens");
-        for socket in [&client, &server] {
-            socket.set_nodelay(true).expect("it is a socket");
-            socket.set_nonblocking(true).expect("it is a socket");
-        }
-        pairs.push((client, server));
-    }
-    thread::spawn(|| {
-        for line in stdin().lock().lines() {
-            line.expect("standard input can be read");
-            tell_usage();
-        }
-        // The other process has ended.
-        std::process::exit(0);
-    });
+pub(super) fn run(driver: &str, pairs: Pairs) {
     match driver {
         "zcopy::RelaySession::step" => step(pairs),
-        "zcopy::Relay::run" => run(pairs),
+        "zcopy::Relay::run" => threads(pairs),
+        READ_AND_WRITE => read_and_write(&pairs),
         _ => run_async(driver, pairs),
     }
 }
 
-/// Prints the resident bytes, the pipes, their bytes, and the processor time in microseconds.
-fn tell_usage() {
-    let statm = std::fs::read_to_string("/proc/self/statm").expect("procfs is mounted");
-    let pages = statm.split(' ').nth(1).expect("it has seven numbers");
-    let resident = pages.parse::<u64>().expect("a number") * rustix::param::page_size() as u64;
-    let (mut n_pipe_ends, mut pipe_bytes) = (0, 0);
-    for entry in std::fs::read_dir("/proc/self/fd").expect("procfs is mounted") {
-        let path = entry.expect("procfs is mounted").path();
-        let target = std::fs::read_link(&path).unwrap_or_default();
-        let number = path
-            .file_name()
-            .and_then(|name| name.to_str()?.parse().ok());
-        let is_standard = number.is_some_and(|number: i32| number <= 2);
-        if !is_standard && target.to_string_lossy().starts_with("pipe:") {
-            n_pipe_ends += 1;
-            // Another pipe may be there by now, or none.
-            let file = File::open(&path);
-            pipe_bytes += file.map_or(0, |pipe| fcntl_getpipe_size(pipe).unwrap_or(0));
-        }
-    }
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    let micros = time.tv_sec * 1_000_000 + time.tv_nsec / 1000;
-    let mut stdout = stdout().lock();
-    writeln!(
-        stdout,
-        "{resident} {} {} {micros}",
-        n_pipe_ends / 2,
-        pipe_bytes / 2
-    )
-    .expect("the other process reads it");
-}
-
-type Pairs = Vec<(TcpStream, TcpStream)>;
-
 /// One thread for each relay.
-fn run(pairs: Pairs) {
+fn threads(pairs: Pairs) {
     thread::scope(|scope| {
         for (client, server) in pairs {
             scope.spawn(move || {
                 // The other process closes its ends in any order.
                 let _ = Relay::new(client, server).run();
             });
+        }
+    });
+}
+
+/// Two threads for each relay, whose sockets block.
+fn read_and_write(pairs: &[(TcpStream, TcpStream)]) {
+    fn pass(mut from: &TcpStream, mut to: &TcpStream) {
+        let mut room = vec![0; 64 << 10];
+        loop {
+            match from.read(&mut room) {
+                Ok(n) if n > 0 && to.write_all(&room[..n]).is_ok() => {}
+                _ => break,
+            }
+        }
+        let _ = to.shutdown(Shutdown::Write);
+    }
+    thread::scope(|scope| {
+        for (client, server) in pairs {
+            for end in [client, server] {
+                end.set_nonblocking(false).expect("it is a socket");
+            }
+            scope.spawn(|| pass(client, server));
+            scope.spawn(|| pass(server, client));
         }
     });
 }
@@ -231,7 +192,7 @@ fn wait_for(epoll: impl AsFd, served: &mut Served, interest: RelayInterest, inde
 
 /// One thread with a task of tokio for each relay.
 fn run_async(driver: &str, pairs: Pairs) {
-    super::super::movers::runtime().block_on(async {
+    runtime().block_on(async {
         let mut tasks = Vec::with_capacity(pairs.len());
         for (client, server) in pairs {
             let socket =
