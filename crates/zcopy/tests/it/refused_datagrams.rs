@@ -10,15 +10,17 @@ use zcopy::{Error, FanOut, Relay, Transfer};
 
 use crate::endpoints::null;
 
-/// Returns a socket that is connected to another one, and a closure that closes the other one and
-/// sends it a datagram, so that the socket has the error `ECONNREFUSED`.
+/// Returns a socket that is connected to another one, and a closure after which the other one takes
+/// no more from it and which sends it a datagram, so that the socket has the error `ECONNREFUSED`.
+///
+/// Closing it would not do: children of other tests have its descriptor until they are executed.
 fn refused() -> (UdpSocket, impl FnOnce() + Send) {
     let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(peer.local_addr().unwrap()).unwrap();
     let sender = socket.try_clone().unwrap();
     let refuse = move || {
-        drop(peer);
+        peer.connect("127.0.0.1:1").unwrap();
         sender.send(b"nobody reads this").unwrap();
     };
     (socket, refuse)
