@@ -1,8 +1,8 @@
 //! A file system in an image, for the time of a sweep.
 
 use std::fmt;
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
@@ -36,7 +36,7 @@ impl fmt::Display for FileSystem {
 
 impl FileSystem {
     /// The command that makes one.
-    fn mkfs(self) -> Command {
+    pub(crate) fn mkfs(self) -> Command {
         let (name, options): (_, &[&str]) = match self {
             Self::Btrfs => ("mkfs.btrfs", &[]),
             Self::Ext4 => ("mkfs.ext4", &[]),
@@ -49,58 +49,89 @@ impl FileSystem {
     }
 }
 
+/// A file system, mounted where only this process and its children see it.
+#[derive(Debug)]
+pub(crate) struct Mounted {
+    place: TempDir,
+}
+
+impl Mounted {
+    /// Mounts an image, or what behaves like one.
+    ///
+    /// # Errors
+    ///
+    /// `mount` fails.
+    pub(crate) fn new(image: &Path) -> anyhow::Result<Self> {
+        let place = TempDir::with_prefix("zcopy-mounted-")?;
+        run(Command::new("mount")
+            .args(["-o", "loop"])
+            .arg(image)
+            .arg(place.path()))?;
+        Ok(Self { place })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.place.path()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // `TempDir` cannot remove a mount point. A process that is being killed may keep the file
+        // system busy for a moment.
+        if let Err(error) = run(Command::new("umount").arg("-l").arg(self.path())) {
+            println!("{error:#}");
+        }
+    }
+}
+
 /// An image with a file system, mounted where only this process and its children see it.
 #[derive(Debug)]
 pub(crate) struct MountedImage {
-    mount_point: PathBuf,
-    /// The directory of the image and the mount point.
+    // Unmounted before the image is removed.
+    mounted: Mounted,
     _dir: TempDir,
 }
 
 impl MountedImage {
     /// Makes the image, and mounts it.
     ///
-    /// The calling thread moves into a new mount namespace. Threads that it starts later, and their
-    /// children, see the mount; others do not.
-    ///
     /// # Errors
     ///
-    /// If the process is not root, or `mkfs` or `mount` fails.
+    /// As [`private_mounts`], or `mkfs` or `mount` fails.
     pub(crate) fn new(kind: FileSystem) -> anyhow::Result<Self> {
-        unshare(CloneFlags::CLONE_NEWNS).context("only root can mount a file system")?;
-        // Later mounts do not propagate to the parent namespace.
-        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-        mount(None::<&str>, "/", None::<&str>, private, None::<&str>)
-            .context("cannot make mounts private")?;
+        private_mounts()?;
         let dir = TempDir::with_prefix("zcopy-image-")?;
-        let (image, mount_point) = (dir.path().join("image"), dir.path().join("mounted"));
+        let image = dir.path().join("image");
         File::create(&image)?.set_len(SIZE)?;
-        fs::create_dir(&mount_point)?;
         run(kind.mkfs().arg(&image))?;
-        run(Command::new("mount").arg(&image).arg(&mount_point))?;
         Ok(Self {
-            mount_point,
+            mounted: Mounted::new(&image)?,
             _dir: dir,
         })
     }
 
     pub(crate) fn mount_point(&self) -> &Path {
-        &self.mount_point
+        self.mounted.path()
     }
 }
 
-impl Drop for MountedImage {
-    fn drop(&mut self) {
-        // `TempDir` cannot remove a mount point. A process that is being killed may keep the file
-        // system busy for a moment.
-        if let Err(error) = run(Command::new("umount").arg("-l").arg(&self.mount_point)) {
-            println!("{error:#}");
-        }
-    }
+/// Moves the calling thread into a mount namespace of its own. Threads that it starts later, and
+/// their children, see its mounts; others do not.
+///
+/// # Errors
+///
+/// The process is not root.
+pub(crate) fn private_mounts() -> anyhow::Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS).context("only root can mount a file system")?;
+    // Later mounts do not propagate to the parent namespace.
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(None::<&str>, "/", None::<&str>, private, None::<&str>)
+        .context("cannot make mounts private")
 }
 
 /// Runs a command that says nothing unless it fails.
-fn run(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let output = command.output().with_context(|| format!("{command:?}"))?;
     ensure!(
         output.status.success(),
@@ -112,6 +143,8 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

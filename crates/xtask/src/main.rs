@@ -11,6 +11,7 @@ mod imports;
 mod kills;
 mod mutants;
 mod pages;
+mod power_cuts;
 mod programs;
 mod proof;
 mod scenario;
@@ -40,6 +41,8 @@ enum Chore {
     ShortCounts(short_counts::Args),
     /// Run a command, or all tests, where the kernel refuses the calls that move bytes inside it
     Without(without::Args),
+    /// Cut the power of a disk during durable copies, and look at what it holds
+    PowerCuts(power_cuts::Args),
     /// Change the library in small ways, and count the changes that no test notices
     Mutants(mutants::Args),
     /// Time the tools and the originals as they move one byte
@@ -59,6 +62,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Kills(args) => kills::run(&args),
         Chore::ShortCounts(args) => short_counts::run(&args),
         Chore::Without(args) => without::run(&args),
+        Chore::PowerCuts(args) => power_cuts::run(&args),
         Chore::Mutants(args) => mutants::run(&args),
         Chore::StartUp(args) => start_up::run(&args),
         Chore::Imports => imports::run(),
