@@ -92,7 +92,7 @@ pub struct Args {
     pub(crate) overwrite_policy: Policy,
 
     /// Write and, with --check, read a manifest of FORMAT; see below [default: sha256sum; with
-    /// --check what DIR has]
+    /// --check all that DIR has]
     #[arg(
         long,
         value_name = "FORMAT",

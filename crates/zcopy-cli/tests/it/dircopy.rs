@@ -44,6 +44,7 @@ mod policy;
 mod preserve;
 mod progress;
 mod resume;
+mod several_manifests;
 mod several_runs;
 mod sharing;
 mod space;

@@ -5,6 +5,7 @@
 //! - `info`: the lines of `bag-info.txt`.
 //! - `write`: writes the tag files.
 
+use std::io;
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::AtFlags;
@@ -43,6 +44,16 @@ pub(crate) fn is_in(root: BorrowedFd<'_>) -> bool {
         })
     };
     declaration.is_ok() || has_journal()
+}
+
+/// Whether a directory has the manifests of a bag. The declaration alone makes no bag.
+///
+/// # Errors
+///
+/// The directory cannot be listed.
+pub(crate) fn has_manifests(root: BorrowedFd<'_>) -> io::Result<bool> {
+    let declaration = rustix::fs::statat(root, DECLARATION, AtFlags::SYMLINK_NOFOLLOW);
+    Ok(declaration.is_ok() && tag_files::has_manifests(root)?)
 }
 
 /// Fails if `bag-info.txt` tells another number of bytes or files than `data` has.

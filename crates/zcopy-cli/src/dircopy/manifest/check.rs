@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context as _;
 
 use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
 use crate::common::io::fd_writer;
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::interrupt::Interrupt;
@@ -19,7 +20,8 @@ use total::{ErrorCounts, Total};
 pub use options::Options;
 pub(crate) use progress::Progress;
 
-use tree::{ListError, Tree, TreeError};
+use root::{Expected, ListError, Root};
+use tree::{Tree, TreeError};
 
 pub(crate) mod event;
 pub(crate) mod total;
@@ -31,6 +33,7 @@ mod options;
 mod progress;
 mod recheck;
 mod report;
+mod root;
 mod suspects;
 mod tree;
 mod unlisted;
@@ -66,7 +69,8 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 /// warnings at the end of each tree.
 ///
 /// Without a [list](Options::hash_file) every path that any manifest in the root of the tree knows
-/// is verified against its newest line. A damaged manifest is a failure. So is a file that no
+/// is verified against its newest line. Where a tree has manifests of several kinds, its files are
+/// verified against each of them, one after another, and each time count anew. A damaged manifest is a failure. So is a file that no
 /// manifest lists, if a map beside it says that bytes are missing: `NAME: FAILED damaged`.
 ///
 /// If another run changes the tree meanwhile, a file may differ from the record that was read at
@@ -148,40 +152,106 @@ pub(crate) fn check_trees(
         directories => directories,
     };
     progress.expect_trees(directories.len());
-    let mut outcome = Outcome::Verified;
-    let mut counts = Counts::default();
-    let mut errors = ErrorCounts::default();
+    let mut results = Results::default();
     for directory in directories {
         if interrupt.is_requested() {
             break;
         }
-        let verified = match Tree::open(directory, shared) {
-            Ok(tree) => {
-                for error in &tree.damaged {
-                    errors.damaged_manifests += 1;
-                    report_list_error(error, options.format, &mut streams)?;
-                }
-                tree.verify(&mut streams, &mut counts)
-            }
-            Err(error) => {
-                progress.add_counted_tree();
-                Err(TreeError::List(error))
-            }
-        };
-        match verified {
-            Ok(Outcome::Verified) => {}
-            Ok(Outcome::Failed) => outcome = Outcome::Failed,
-            Err(TreeError::List(error)) => {
-                errors.others += 1;
-                report_list_error(&error, options.format, &mut streams)?;
-                outcome = Outcome::Failed;
-            }
-            Err(TreeError::Output(error)) => return Err(error).context("write error"),
-        }
+        results.check_tree(directory, shared, &mut streams)?;
     }
+    let Results {
+        has_failed,
+        counts,
+        errors,
+    } = results;
+    let outcome = if has_failed {
+        Outcome::Failed
+    } else {
+        Outcome::Verified
+    };
     let (bytes, elapsed) = (progress.bytes(), started.elapsed());
     let total = Total::new(outcome, counts, errors, bytes, elapsed);
     Ok(Checked { outcome, total })
+}
+
+/// The results of several trees.
+#[derive(Debug, Default)]
+struct Results {
+    has_failed: bool,
+    counts: Counts,
+    errors: ErrorCounts,
+}
+
+impl Results {
+    /// Verifies a tree against the list, or against each kind of manifests that it has.
+    fn check_tree(
+        &mut self,
+        directory: &Path,
+        shared: Shared<'_>,
+        streams: &mut Streams<'_>,
+    ) -> anyhow::Result<()> {
+        let Shared {
+            options, progress, ..
+        } = shared;
+        let root = match Root::open(directory, options) {
+            Ok(root) => root,
+            Err(error) => {
+                progress.add_counted_tree();
+                return self.add_error(&error, options.format, streams);
+            }
+        };
+        let all_expected = root.expected();
+        progress.expect_more_trees(all_expected.len() - 1);
+        let is_told = all_expected.len() > 1 && options.has_summary && options.has_total;
+        for expected in all_expected {
+            if shared.interrupt.is_requested() {
+                break;
+            }
+            if let Expected::Manifests(kind) = expected
+                && is_told
+            {
+                let (tree, word) = (quoted(directory.as_os_str()), kind.word());
+                streams.write_message(&format!(
+                    "{tree}: verifying against its manifests (--manifest={word})"
+                ));
+            }
+            let verified = match Tree::open(&root, expected, shared) {
+                Ok(tree) => {
+                    for error in &tree.damaged {
+                        self.errors.damaged_manifests += 1;
+                        report_list_error(error, options.format, streams)?;
+                    }
+                    for error in &tree.unsearched {
+                        self.add_error(error, options.format, streams)?;
+                    }
+                    tree.verify(streams, &mut self.counts)
+                }
+                Err(error) => {
+                    progress.add_counted_tree();
+                    Err(TreeError::List(error))
+                }
+            };
+            match verified {
+                Ok(Outcome::Verified) => {}
+                Ok(Outcome::Failed) => self.has_failed = true,
+                Err(TreeError::List(error)) => self.add_error(&error, options.format, streams)?,
+                Err(TreeError::Output(error)) => return Err(error).context("write error"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports and counts a tree or a list that cannot be read.
+    fn add_error(
+        &mut self,
+        error: &ListError,
+        format: ReportFormat,
+        streams: &mut Streams<'_>,
+    ) -> anyhow::Result<()> {
+        self.errors.others += 1;
+        self.has_failed = true;
+        report_list_error(error, format, streams)
+    }
 }
 
 /// Reports a tree, a manifest or a list that cannot be read.

@@ -7,12 +7,13 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType};
+use rustix::fs::FileType;
 
 use super::bag;
 use super::journal::LeftJournal;
 use super::mhl::{self, history::History};
-use super::read::root_names::{journals_in, names_in};
+use super::name::Name;
+use super::read::root_names::names_and_journals_in;
 use crate::common::cli::quote::quoted;
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
 use crate::common::digest::{Algorithm, AlgorithmSet, Digest};
@@ -206,27 +207,69 @@ impl ManifestKind {
         }
     }
 
-    /// The kind of the manifests in the root of a tree. A tree without any may have the journal of
-    /// a killed run, which tells the kind that the run would have written.
+    /// The kinds of the manifests in the root of a tree, and of those that killed runs would have
+    /// written, whose journals are there.
+    ///
+    /// # Errors
+    ///
+    /// The root cannot be listed.
+    pub(crate) fn present(root: BorrowedFd<'_>) -> io::Result<Vec<Self>> {
+        let found = Self::found(root)?;
+        // A run that ended meanwhile may have hidden from the listing: it gives its manifest a name,
+        // and then removes its journal.
+        if found.is_empty() {
+            return Self::found(root);
+        }
+        Ok(found)
+    }
+
+    fn found(root: BorrowedFd<'_>) -> io::Result<Vec<Self>> {
+        let (names, journals) = names_and_journals_in(root)?;
+        let headers = journals.into_iter().filter_map(|name| {
+            // A journal that cannot be read is reported later.
+            let entries = LeftJournal::new(name).entries(root).ok()??;
+            Some(entries.0.kind)
+        });
+        let begun: Vec<_> = headers.collect();
+        let (has_sums, has_bag) = (!names.is_empty(), bag::has_manifests(root)?);
+        let is_present = |kind: &Self| {
+            let is_written = match kind {
+                Self::Sums => has_sums,
+                Self::Bag => has_bag,
+                Self::Mhl => History::is_in(root),
+            };
+            is_written || begun.contains(kind)
+        };
+        let kinds = [Self::Sums, Self::Bag, Self::Mhl].into_iter();
+        Ok(kinds.filter(is_present).collect())
+    }
+
+    /// The first [kind](Self::present) in the root of a tree.
     ///
     /// # Errors
     ///
     /// The root cannot be listed.
     pub(crate) fn detect(root: BorrowedFd<'_>) -> io::Result<Self> {
-        if !names_in(root)?.is_empty() {
-            return Ok(Self::Sums);
-        }
-        if rustix::fs::statat(root, bag::DECLARATION, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
-            return Ok(Self::Bag);
-        }
-        if History::is_in(root) {
-            return Ok(Self::Mhl);
-        }
-        let mut headers = journals_in(root)?.into_iter().filter_map(|name| {
-            // A journal that cannot be read is reported later.
-            let entries = LeftJournal::new(name).entries(root).ok()??;
-            Some(entries.0)
-        });
-        Ok(headers.next().map(|header| header.kind).unwrap_or_default())
+        let present = Self::present(root)?;
+        Ok(present.first().copied().unwrap_or_default())
     }
+
+    /// Whether a file with this path from the root may be a part of a manifest of this kind.
+    pub(crate) fn may_own(self, path: &[u8]) -> bool {
+        let is_in_root = !path.contains(&b'/');
+        match self {
+            Self::Sums => is_in_root && is_list(path),
+            Self::Bag => is_in_root && bag::has_name(path, false),
+            Self::Mhl => path.split(|byte| *byte == b'/').next() == Some(mhl::DIRECTORY.as_bytes()),
+        }
+    }
+}
+
+/// Whether this is the name of a list of digests, or of the comments of one.
+pub(crate) fn is_list(name: &[u8]) -> bool {
+    let Ok(name) = str::from_utf8(name) else {
+        return false;
+    };
+    let name = name.strip_suffix(super::INFO).unwrap_or(name);
+    name.parse::<Name>().is_ok()
 }

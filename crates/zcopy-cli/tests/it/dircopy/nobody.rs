@@ -240,3 +240,23 @@ fn a_directory_that_its_owner_may_not_write_to_is_moved_with_its_mode() {
     }
     trees.check(&["--quiet"]).is_quiet();
 }
+
+/// It once verified nothing at all.
+#[test]
+fn a_strict_check_verifies_all_files_beside_a_directory_that_may_not_be_read() {
+    let trees = Trees::new();
+    trees.put("a", "before").put("locked/file", "root's");
+    trees.put("z", "behind");
+    trees.succeeds(&[]);
+    trees.put_copy("unlisted", "");
+    chmod(&trees.copied("locked"), 0o700);
+    let options = ["--strict", "--no-summary"];
+    let Some(run) = by_nobody(check_command(&trees.copy(), &options)) else {
+        return;
+    };
+    let expected = "a: OK\nlocked/file: FAILED open or read\nz: OK\nunlisted: FAILED not listed\n";
+    assert_eq!(run.stdout, expected);
+    let is_told = |line: &str| line.contains("dst/locked: cannot look for files");
+    assert_eq!(run.stderr.lines().filter(|line| is_told(line)).count(), 1);
+    assert_eq!(run.status, 1);
+}

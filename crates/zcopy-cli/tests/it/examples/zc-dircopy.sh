@@ -81,5 +81,5 @@ $ zc-dircopy --skip-errors card rescued
 test $status = 0
 cmp card/a/1.mov rescued/a/1.mov
 
-$ cd archive && sha256sum -c --quiet "$(ls -t shasum.*.txt | head -n1)"
+$ cd archive && sha256sum -c --quiet "$(ls shasum.*.txt | tail -n1)"
 test $status = 0

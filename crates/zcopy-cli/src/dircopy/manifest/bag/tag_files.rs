@@ -105,6 +105,15 @@ pub(super) fn manifests(root: BorrowedFd<'_>) -> io::Result<Vec<Manifest>> {
     Ok(manifests)
 }
 
+/// Whether the root has manifests of the payload or of tag files.
+///
+/// # Errors
+///
+/// The root cannot be listed.
+pub(super) fn has_manifests(root: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(!manifests(root)?.is_empty())
+}
+
 /// The manifests of the payload, those with the longest digests first.
 ///
 /// # Errors

@@ -75,15 +75,23 @@ impl Options {
         self
     }
 
-    /// Sets the kind of the manifests. By default, the files in the root of a tree tell.
+    /// Sets the kind of the manifests. By default each kind that the root of a tree has is verified,
+    /// one after another.
     pub fn manifest(mut self, kind: ManifestKind) -> Self {
         self.kind = Some(kind);
         self
     }
 
-    /// The kind of the manifests in the root of a tree.
-    pub(super) fn kind_of(&self, root: BorrowedFd<'_>) -> io::Result<ManifestKind> {
-        self.kind.map_or_else(|| ManifestKind::detect(root), Ok)
+    /// The kinds of the manifests to verify in the root of a tree. There is at least one.
+    pub(super) fn kinds_in(&self, root: BorrowedFd<'_>) -> io::Result<Vec<ManifestKind>> {
+        if let Some(kind) = self.kind {
+            return Ok(vec![kind]);
+        }
+        let mut kinds = ManifestKind::present(root)?;
+        if kinds.is_empty() {
+            kinds.push(ManifestKind::default());
+        }
+        Ok(kinds)
     }
 
     /// Whether a path with backslashes, in a line without escapes, is tried with slashes in their

@@ -52,6 +52,11 @@ impl Progress {
         self.uncounted_trees.store(n_trees, Ordering::Relaxed);
     }
 
+    /// Adds to the number of trees. The last one is not counted yet.
+    pub(super) fn expect_more_trees(&self, n_trees: usize) {
+        self.uncounted_trees.fetch_add(n_trees, Ordering::AcqRel);
+    }
+
     /// Records that all files of one tree are in the total.
     pub(super) fn add_counted_tree(&self) {
         if self.uncounted_trees.fetch_sub(1, Ordering::AcqRel) == 1 {

@@ -9,6 +9,7 @@ use super::verdict::{FileResult, Verdict};
 use super::verifier::Job;
 use crate::dircopy::manifest::bag::PathBase;
 use crate::dircopy::manifest::hash_file::ReadOptions;
+use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::open_beneath::{self, Found};
 use crate::dircopy::manifest::read::archive::{Archive, Verify};
 use crate::dircopy::manifest::read::merge::Records;
@@ -38,20 +39,19 @@ impl Recheck {
     }
 
     /// Reads the records of the tree once more.
-    pub(super) fn new(root: BorrowedFd<'_>, shared: Shared<'_>, mut suspects: Suspects) -> Self {
-        let options = shared.options;
-        let base = PathBase::Bag;
-        let archive = options.kind_of(root).and_then(|kind| {
-            Archive::open_kind(
-                kind,
-                root,
-                Verify::Needed,
-                options.converts_paths,
-                base,
-                None,
-            )
+    pub(super) fn new(
+        root: BorrowedFd<'_>,
+        kind: Option<ManifestKind>,
+        shared: Shared<'_>,
+        mut suspects: Suspects,
+    ) -> Self {
+        let (verify, base) = (Verify::Needed, PathBase::Bag);
+        let converts_paths = shared.options.converts_paths;
+        let archive = kind.and_then(|kind| {
+            let opened = Archive::open_kind(kind, root, verify, converts_paths, base, None);
+            opened.ok()
         });
-        let archive = archive.ok().filter(|archive| {
+        let archive = archive.filter(|archive| {
             let is_sound = archive.damaged().is_empty();
             is_sound && !archive.is_empty()
         });

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -10,6 +10,7 @@ use super::counts::Counts;
 use super::expected::{Counted, count_files};
 use super::recheck::Recheck;
 use super::report::{Report, Streams};
+use super::root::{Expected, ListError, Root};
 use super::suspects::{RootState, Suspects};
 use super::unlisted::{Find, Unlisted, UnlistedFile};
 use super::verdict::{FileResult, Verdict};
@@ -19,20 +20,14 @@ use crate::common::cli::quote::quoted;
 use crate::common::parallel::{OrderedJobs, in_order};
 use crate::dircopy::manifest::bag::PathBase;
 use crate::dircopy::manifest::hash_file::ReadOptions;
-use crate::dircopy::manifest::open_beneath;
-use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, Verify};
+use crate::dircopy::manifest::kind::ManifestKind;
+use crate::dircopy::manifest::read::archive::{Archive, Verify};
 use crate::dircopy::manifest::read::lines::Lines;
 use crate::dircopy::manifest::read::merge::Records;
 use crate::dircopy::stop_flag::{StopFlag, StopOnDrop};
 
 /// How often a file is verified again at most. Runs on the tree may follow one another.
 const MAX_RECHECKS: usize = 5;
-
-/// The error of a tree, a manifest or a list that cannot be read.
-pub(super) struct ListError {
-    pub(super) path: PathBuf,
-    pub(super) error: io::Error,
-}
 
 /// Why a tree could not be verified to its end.
 pub(super) enum TreeError {
@@ -46,12 +41,16 @@ pub(super) enum TreeError {
 pub(super) struct Tree<'a> {
     shared: Shared<'a>,
     path: &'a Path,
-    root: OwnedFd,
+    root: BorrowedFd<'a>,
+    /// The kind of its manifests. `None` if the digests come from a list.
+    kind: Option<ManifestKind>,
     digests: Digests,
     /// Failures that another run may have caused. `None` if the digests come from a list.
     suspects: Option<Suspects>,
     /// The damaged manifests.
     pub(super) damaged: Vec<ListError>,
+    /// Directories that were not searched for files without a record.
+    pub(super) unsearched: Vec<ListError>,
 }
 
 /// The source of the digests.
@@ -109,14 +108,18 @@ impl Jobs<'_> {
 }
 
 impl<'a> Tree<'a> {
-    /// Opens a tree, and its manifests or the list.
-    pub(super) fn open(path: &'a Path, shared: Shared<'a>) -> Result<Self, ListError> {
+    /// Opens the manifests of a tree, or the list.
+    pub(super) fn open(
+        of: &'a Root<'_>,
+        expected: Expected,
+        shared: Shared<'a>,
+    ) -> Result<Self, ListError> {
+        let (path, root) = (of.path, of.directory.as_fd());
         let in_tree = |error| ListError {
             path: path.to_owned(),
             error,
         };
         let options = shared.options;
-        let root = open_beneath::directory(path).map_err(in_tree)?;
         if let Some(list) = &options.hash_file {
             let in_list = |error| ListError {
                 path: list.clone(),
@@ -126,54 +129,54 @@ impl<'a> Tree<'a> {
                 shared,
                 path,
                 root,
+                kind: None,
                 digests: Digests::List {
                     path: list.clone(),
                     lines: Lines::of(open_list(list).map_err(in_list)?),
                 },
                 suspects: None,
                 damaged: Vec::new(),
+                unsearched: Vec::new(),
             });
         }
-        let before = RootState::read(root.as_fd()).map_err(in_tree)?;
-        let kind = options.kind_of(root.as_fd()).map_err(in_tree)?;
+        let kind = match expected {
+            Expected::Manifests(kind) => kind,
+            Expected::List => ManifestKind::default(),
+        };
+        let before = RootState::read(root).map_err(in_tree)?;
         let converts_paths = options.converts_paths;
-        let archive = Archive::open_kind(
-            kind,
-            root.as_fd(),
-            Verify::All,
-            converts_paths,
-            PathBase::Bag,
-            None,
-        );
+        let archive =
+            Archive::open_kind(kind, root, Verify::All, converts_paths, PathBase::Bag, None);
         let archive = archive.map_err(in_tree)?;
         if archive.is_empty() {
             return Err(in_tree(io::Error::other("no manifest found")));
         }
-        let damaged = archive.damaged().iter().map(|damaged| {
-            let DamagedFile { name, damage, .. } = damaged;
-            let message = format!("the manifest {}: {damage}", damaged.state());
-            ListError {
-                path: path.join(name),
-                error: io::Error::other(message),
-            }
-        });
+        let damaged = archive.damaged().iter();
+        let damaged = damaged.map(|damaged| ListError::of_damaged(path, damaged));
         let damaged = damaged.collect();
         let find = if options.is_strict || kind.lists_all() {
             Find::All
         } else {
             Find::Damaged
         };
-        let unlisted = Unlisted::find(root.as_fd(), &archive, find, options.most_open);
+        let others = of.kinds.iter().copied().filter(|other| *other != kind);
+        let others: Vec<_> = others.collect();
+        let unlisted = Unlisted::find(root, &archive, &others, find, options.most_open);
+        let mut unlisted = unlisted.map_err(in_tree)?;
+        let unsearched = unlisted.take_unsearched().into_iter();
+        let unsearched = unsearched.map(|failure| ListError::of_unsearched(path, &failure));
         Ok(Self {
             shared,
             path,
+            kind: Some(kind),
             digests: Digests::Archive(Box::new(ArchiveDigests {
-                unlisted: unlisted.map_err(in_tree)?,
+                unlisted,
                 records: archive.records().map_err(in_tree)?,
                 archive,
             })),
             suspects: Some(Suspects::new(before)),
             damaged,
+            unsearched: unsearched.collect(),
             root,
         })
     }
@@ -240,7 +243,8 @@ impl<'a> Tree<'a> {
         }
         let is_malformed = options.is_strict && counts.has_malformed();
         let is_verified = (counts.is_success() || is_empty) && !is_malformed;
-        Ok(if is_verified && self.damaged.is_empty() {
+        let is_whole = self.damaged.is_empty() && self.unsearched.is_empty();
+        Ok(if is_verified && is_whole {
             Outcome::Verified
         } else {
             Outcome::Failed
@@ -249,7 +253,7 @@ impl<'a> Tree<'a> {
 
     /// Verifies every listed file and reports the results.
     fn verify_listed(&mut self, report: &mut Report<'_, '_>) -> Result<(), TreeError> {
-        let (shared, root) = (self.shared, self.root.as_fd());
+        let (shared, root) = (self.shared, self.root);
         let suspects = &mut self.suspects;
         let (list_path, mut jobs, archive) = match &mut self.digests {
             Digests::List { path, lines } => (path.as_path(), Jobs::Lines(lines), None),
@@ -322,7 +326,7 @@ impl<'a> Tree<'a> {
         let Digests::Archive(digests) = &mut self.digests else {
             return Ok(());
         };
-        let (root, null) = (self.root.as_fd(), self.shared.null);
+        let (root, null) = (self.root, self.shared.null);
         while !self.shared.interrupt.is_requested() {
             let UnlistedFile { path, is_damaged } = match digests.unlisted.next(root, null) {
                 Ok(Some(file)) => file,
@@ -352,11 +356,11 @@ impl<'a> Tree<'a> {
                 break;
             };
             // The run may still be at work. The last look reports what fails.
-            let before = RootState::read(self.root.as_fd()).ok();
+            let before = RootState::read(self.root).ok();
             self.suspects = before.filter(|_| n_left > 0).map(Suspects::new);
             // This closes the manifests, so that there are descriptors for those of the next look.
             self.digests = Digests::Recheck(Box::new(Recheck::none()));
-            let recheck = Recheck::new(self.root.as_fd(), self.shared, suspects);
+            let recheck = Recheck::new(self.root, self.kind, self.shared, suspects);
             self.digests = Digests::Recheck(Box::new(recheck));
             self.verify_listed(report)?;
         }

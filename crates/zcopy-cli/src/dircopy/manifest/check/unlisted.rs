@@ -1,22 +1,19 @@
 //! Files of a tree that no manifest lists.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use rustix::fs::FileType;
 
-use crate::common::cli::message;
-use crate::common::cli::quote::quoted;
 use crate::dircopy::damage_map::{EmptyFile, MapText, mapped_name};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::journal::is_journal;
+use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::manifest::read::merge::{Records, Sorted};
@@ -61,6 +58,8 @@ pub(crate) struct Unlisted {
     respelled: Vec<u64>,
     /// The hashes of the paths that were left out.
     left_out: HashSet<u64>,
+    /// The directories that could not be read, each with its error.
+    unsearched: Vec<Failure>,
 }
 
 /// A map of the file was found. If the file is found too, both entries merge into one record, in
@@ -71,15 +70,17 @@ const DAMAGED: JournalEntry = JournalEntry::Has(FileDigest::NONE);
 const FOUND: JournalEntry = JournalEntry::Announced(Announced::Adds(FileDigest::NONE));
 
 impl Unlisted {
-    /// Walks the tree, and holds up to `most_open` levels open.
+    /// Walks the tree, and holds up to `most_open` levels open. Manifests of the kinds `others` are
+    /// left out, too.
     ///
     /// # Errors
     ///
-    /// A directory or a manifest cannot be read; a temporary file cannot be written. With
-    /// [`Find::Damaged`] a directory that this user may not read is skipped.
+    /// A manifest cannot be read; a temporary file cannot be written. A directory that cannot be
+    /// read is [skipped](Self::take_unsearched).
     pub(crate) fn find(
         root: BorrowedFd<'_>,
         archive: &Archive,
+        others: &[ManifestKind],
         find: Find,
         most_open: usize,
     ) -> io::Result<Self> {
@@ -100,7 +101,7 @@ impl Unlisted {
                 return Ok(());
             }
             let path = found.path();
-            if !archive.covers(&path) {
+            if !archive.covers(&path) || others.iter().any(|other| other.may_own(&path)) {
                 return Ok(());
             }
             if mapped.is_some()
@@ -114,17 +115,16 @@ impl Unlisted {
                 Find::All => sorter.add(path, FOUND),
             }
         };
-        let mut outcome = Ok(());
+        let (mut outcome, mut unsearched) = (Ok(()), Vec::new());
         scan(root, options, |found| {
             outcome = match found {
                 Ok(found) => add(&found, &mut sorter),
                 Err(failure) if find == Find::Damaged && is_forbidden_or_gone(&failure.error) => {
                     Ok(())
                 }
-                Err(Failure { path, error }) => {
-                    let message = message::worded(&error);
-                    let path = quoted(OsStr::from_bytes(&path));
-                    Err(io::Error::new(error.kind(), format!("{path}: {message}")))
+                Err(failure) => {
+                    unsearched.push(failure);
+                    Ok(())
                 }
             };
             match outcome {
@@ -141,7 +141,13 @@ impl Unlisted {
             records: archive.records()?,
             respelled: respelled(root, archive, &unrecorded)?,
             left_out: HashSet::new(),
+            unsearched,
         })
+    }
+
+    /// The directories that could not be read, each with its error. Files in them are not found.
+    pub(crate) fn take_unsearched(&mut self) -> Vec<Failure> {
+        std::mem::take(&mut self.unsearched)
     }
 
     /// Leaves out a file that has been reported.
@@ -271,7 +277,7 @@ mod tests {
         let root = open(scratch.path());
         let archive = Archive::open(root.as_fd(), Verify::All, false).unwrap();
         let null = File::options().write(true).open("/dev/null").unwrap();
-        let mut unlisted = Unlisted::find(root.as_fd(), &archive, Find::All, 8).unwrap();
+        let mut unlisted = Unlisted::find(root.as_fd(), &archive, &[], Find::All, 8).unwrap();
         unlisted.leave_out(b"b");
         let next = || unlisted.next(root.as_fd(), &null).unwrap();
         let found: Vec<_> = std::iter::from_fn(next).map(|file| file.path).collect();

@@ -13,20 +13,7 @@ use crate::dircopy::walk::listing;
 
 /// The names of manifests, except those that directories have.
 pub(crate) fn names_in(root: BorrowedFd<'_>) -> io::Result<Vec<Name>> {
-    let mut names = Vec::new();
-    for_each_entry(root, |name, kind| {
-        if let Some(name) = parse_name(name)
-            && kind != FileType::Directory
-        {
-            names.push(name);
-        }
-    })?;
-    names.retain(|name| {
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let stat = rustix::fs::statat(root, name.to_string(), flags);
-        !stat.is_ok_and(|stat| is_directory(&stat))
-    });
-    Ok(names)
+    Ok(names_and_journals_in(root)?.0)
 }
 
 /// The names of journals.
@@ -38,6 +25,26 @@ pub(crate) fn journals_in(root: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
         }
     })?;
     Ok(names)
+}
+
+/// The names of manifests, except those that directories have, and the names of journals.
+pub(crate) fn names_and_journals_in(root: BorrowedFd<'_>) -> io::Result<(Vec<Name>, Vec<CString>)> {
+    let (mut names, mut journals) = (Vec::new(), Vec::new());
+    for_each_entry(root, |name, kind| {
+        if kind == FileType::Directory {
+            return;
+        }
+        names.extend(parse_name(name));
+        if is_journal(name.to_bytes()) {
+            journals.push(name.to_owned());
+        }
+    })?;
+    names.retain(|name| {
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        let stat = rustix::fs::statat(root, name.to_string(), flags);
+        !stat.is_ok_and(|stat| is_directory(&stat))
+    });
+    Ok((names, journals))
 }
 
 /// Visits the entries of the root with their types, as far as the file system

@@ -5,12 +5,10 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::FileType;
 
 use super::folder;
-use crate::dircopy::manifest::INFO;
 use crate::dircopy::manifest::bag;
 use crate::dircopy::manifest::journal::is_journal;
-use crate::dircopy::manifest::kind::ManifestKind;
+use crate::dircopy::manifest::kind::{ManifestKind, is_list};
 use crate::dircopy::manifest::mhl;
-use crate::dircopy::manifest::name::Name;
 use crate::dircopy::settings::Settings;
 use crate::dircopy::walk::scan::Found;
 
@@ -55,15 +53,4 @@ impl OwnNames {
             Self::Bag => is_manifest() || bag::has_name(name, is_directory),
         }
     }
-}
-
-/// Whether this is the name of a list of digests, or of the comments of one.
-fn is_list(name: &[u8]) -> bool {
-    let Ok(name) = str::from_utf8(name) else {
-        return false;
-    };
-    name.strip_suffix(INFO)
-        .unwrap_or(name)
-        .parse::<Name>()
-        .is_ok()
 }
