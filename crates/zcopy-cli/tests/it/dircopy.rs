@@ -5,6 +5,7 @@ mod announced;
 mod archive;
 mod archive_errors;
 mod bags;
+mod bags_of_others;
 mod bandwidth;
 mod changing;
 mod check;

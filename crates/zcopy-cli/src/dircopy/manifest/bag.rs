@@ -1,6 +1,6 @@
 //! Bags: trees whose tag files list the files below `data` (RFC 8493).
 //!
-//! - `path`: the paths in the lines of a manifest.
+//! - `path`: the paths in the lines of a manifest; `lines`: its lines.
 //! - `tag_files`: reads the tag files of a bag, and compares them with their digests.
 //! - `info`: the lines of `bag-info.txt`.
 //! - `write`: writes the tag files.
@@ -19,6 +19,7 @@ pub(crate) mod tag_files;
 pub(crate) mod write;
 
 mod info;
+mod lines;
 mod path;
 
 /// The file that declares a directory to be a bag.

@@ -95,6 +95,7 @@ pub(crate) fn open_archive(
             }
             FileState::Denied => "the manifest cannot be read, and nothing is copied",
             FileState::Unfinished => "the manifest is not finished",
+            FileState::Unverifiable => "the manifest cannot be verified, and nothing is copied",
         });
         reporter.report_error(&path, &error);
     }

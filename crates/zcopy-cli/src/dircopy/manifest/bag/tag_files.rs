@@ -1,26 +1,22 @@
 //! Reads the tag files of a bag.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::ffi::CStr;
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 use jiff::Timestamp;
 use rustix::fs::{Mode, OFlags};
 
-use super::path::{PercentSign, decode};
+use super::lines::{Lines, Listed, UncheckedPaths};
 use super::{DECLARATION, PathBase};
 use crate::common::digest::{Algorithm, AlgorithmSet};
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm};
-use crate::dircopy::manifest::open_beneath::{self, Found};
+use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::read::contents::open_regular;
 use crate::dircopy::manifest::read::damage::Damage;
-use crate::dircopy::manifest::read::lines::LONGEST;
 use crate::dircopy::walk::listing;
-
-/// How much is read at once, in bytes.
-const BLOCK: usize = 64 << 10;
 
 /// The prefix of the names of manifests of the payload.
 const MANIFEST: &str = "manifest-";
@@ -145,9 +141,17 @@ pub(crate) fn verify(root: BorrowedFd<'_>) -> io::Result<Vec<(String, Damage)>> 
     if let Err(damage) = verify_declaration(root) {
         damaged.push((DECLARATION.to_owned(), damage));
     }
-    for manifest in manifests(root)? {
-        if manifest.listing == Listing::TagFiles
-            && let Err(damage) = verify_tag_files(root, &manifest, &mut damaged)
+    let mut manifests = manifests(root)?;
+    manifests.retain(|manifest| manifest.listing == Listing::TagFiles);
+    let mut verified = HashSet::new();
+    for manifest in &manifests {
+        if let Err(damage) = verify_tag_files(root, manifest, &mut verified, &mut damaged) {
+            damaged.push((manifest.name.clone(), damage));
+        }
+    }
+    for manifest in manifests {
+        if manifest.algorithm.is_none()
+            && let Err(damage) = verify_listed_elsewhere(root, &manifest, &verified)
         {
             damaged.push((manifest.name, damage));
         }
@@ -173,22 +177,43 @@ fn verify_declaration(root: BorrowedFd<'_>) -> Result<(), Damage> {
     }
 }
 
+/// Compares the files that a manifest lists with their digests, and adds their paths to `verified`.
 fn verify_tag_files(
     root: BorrowedFd<'_>,
     manifest: &Manifest,
+    verified: &mut HashSet<Vec<u8>>,
     damaged: &mut Vec<(String, Damage)>,
 ) -> Result<(), Damage> {
     let Some(algorithm) = manifest.algorithm else {
         return Ok(());
     };
-    let mut lines = Lines::open(root, manifest, algorithm).map_err(Damage::from_error)?;
+    let mut lines = Lines::open(root, &manifest.name, algorithm).map_err(Damage::from_error)?;
     while let Some(Listed { path, checksum }) = lines.next()? {
         let damage = match checksum_of(root, &path, algorithm) {
-            Ok(found) if found == checksum => continue,
-            Ok(_) => Damage::Other("it differs from its digest in the manifest of the tag files"),
-            Err(error) => Damage::Unreadable(error),
+            Ok(found) if found == checksum => None,
+            Ok(_) => Some(Damage::Other(
+                "it differs from its digest in the manifest of the tag files",
+            )),
+            Err(error) => Some(Damage::Unreadable(error)),
         };
-        damaged.push((String::from_utf8_lossy(&path).into_owned(), damage));
+        let name = damage.map(|damage| (String::from_utf8_lossy(&path).into_owned(), damage));
+        damaged.extend(name);
+        verified.insert(path);
+    }
+    Ok(())
+}
+
+/// Fails if a manifest whose digests cannot be made lists a tag file that no other one lists.
+fn verify_listed_elsewhere(
+    root: BorrowedFd<'_>,
+    manifest: &Manifest,
+    verified: &HashSet<Vec<u8>>,
+) -> Result<(), Damage> {
+    let mut paths = UncheckedPaths::open(root, &manifest.name).map_err(Damage::from_error)?;
+    while let Some(path) = paths.next()? {
+        if !verified.contains(&path) {
+            return Err(Damage::UnknownFunction);
+        }
     }
     Ok(())
 }
@@ -218,101 +243,6 @@ pub(super) fn contents(root: BorrowedFd<'_>, name: &str) -> io::Result<Vec<u8>> 
     Ok(contents)
 }
 
-/// A line of a manifest: a path from the root of the bag, and its checksum.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Listed {
-    pub(super) path: Vec<u8>,
-    pub(super) checksum: Checksum,
-}
-
-/// The lines of a manifest.
-#[derive(Debug)]
-pub(super) struct Lines<'a, R = File> {
-    root: BorrowedFd<'a>,
-    algorithm: ChecksumAlgorithm,
-    source: BufReader<R>,
-    n_read: u64,
-}
-
-impl<'a> Lines<'a> {
-    fn open(
-        root: BorrowedFd<'a>,
-        manifest: &Manifest,
-        algorithm: ChecksumAlgorithm,
-    ) -> io::Result<Self> {
-        let (file, _) = open_regular(root, &*manifest.name)?;
-        Ok(Self::of(root, algorithm, file))
-    }
-}
-
-impl<'a, R: io::Read> Lines<'a, R> {
-    pub(super) fn of(root: BorrowedFd<'a>, algorithm: ChecksumAlgorithm, source: R) -> Self {
-        Self {
-            root,
-            algorithm,
-            source: BufReader::with_capacity(BLOCK, source),
-            n_read: 0,
-        }
-    }
-
-    /// The next line that is not blank.
-    ///
-    /// # Errors
-    ///
-    /// The manifest cannot be read; the line is malformed.
-    pub(super) fn next(&mut self) -> Result<Option<Listed>, Damage> {
-        loop {
-            let mut line = Vec::new();
-            let mut limited = self.source.by_ref().take(LONGEST);
-            limited
-                .read_until(b'\n', &mut line)
-                .map_err(Damage::Unreadable)?;
-            if line.is_empty() {
-                return Ok(None);
-            }
-            self.n_read += 1;
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            let listed = self.parse(&line);
-            return listed.map(Some).ok_or(Damage::BagLine(self.n_read));
-        }
-    }
-
-    fn parse(&self, line: &[u8]) -> Option<Listed> {
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let blank = line.iter().position(|byte| matches!(byte, b' ' | b'\t'))?;
-        let (digits, rest) = line.split_at(blank);
-        let path = rest.trim_ascii_start();
-        // md5deep and its like mark files that were read as binary.
-        let path = path.strip_prefix(b"*").unwrap_or(path);
-        let path = path.strip_prefix(b"./").unwrap_or(path);
-        let checksum = Checksum::from_digits(digits)?;
-        let is_well_formed = checksum.n_digits() == self.algorithm.n_digits()
-            && !path.is_empty()
-            && !path.contains(&0);
-        is_well_formed.then(|| Listed {
-            path: self.decode(path),
-            checksum,
-        })
-    }
-
-    /// Decodes a path. If only a program that encodes no percent signs can have meant a file that
-    /// exists, the path is taken as this program wrote it.
-    fn decode(&self, encoded: &[u8]) -> Vec<u8> {
-        let path = decode(encoded, PercentSign::Encoded);
-        let plain = decode(encoded, PercentSign::Plain);
-        let exists =
-            |path: &[u8]| matches!(open_beneath::find(self.root, path), Ok(Found::RegularFile));
-        if path != plain && !exists(&path) && exists(&plain) {
-            plain
-        } else {
-            path
-        }
-    }
-}
-
 /// The lines of a manifest of the payload.
 #[derive(Debug)]
 pub(crate) struct PayloadLines<'a> {
@@ -339,7 +269,7 @@ impl<'a> PayloadLines<'a> {
         let Some(algorithm) = manifest.algorithm else {
             return Ok(None);
         };
-        let lines = Lines::open(root, manifest, algorithm)?;
+        let lines = Lines::open(root, &manifest.name, algorithm)?;
         Ok(Some(Self { lines, base }))
     }
 
@@ -354,44 +284,47 @@ impl<'a> PayloadLines<'a> {
         };
         let is_payload = path.starts_with(super::PAYLOAD);
         let path = self.base.of_bag_path(path).filter(|_| is_payload);
-        let path = path.ok_or(Damage::BagLine(self.lines.n_read))?;
+        let path = path.ok_or(Damage::BagLine(self.lines.n_read()))?;
         Ok(Some((path, checksum)))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::os::fd::AsFd as _;
+/// The paths in a manifest of the payload whose digests cannot be made.
+#[derive(Debug)]
+pub(crate) struct UncheckedPayload<'a> {
+    paths: UncheckedPaths<'a>,
+    base: PathBase,
+}
 
-    use super::*;
-    use crate::dircopy::test_support::{open, scratch};
-
-    #[test]
-    fn lines_have_blanks_between_the_digest_and_the_path() {
-        let scratch = scratch();
-        let root = open(scratch.path());
-        let digits = "0".repeat(32);
-        let text = format!(
-            "{digits}  data/a b\n\n{digits}\tdata/c\r\n{digits} *data/d\n{digits}  ./data/e%0Af"
-        );
-        let mut lines = Lines::of(root.as_fd(), ChecksumAlgorithm::Md5, text.as_bytes());
-        let paths = std::iter::from_fn(|| lines.next().unwrap());
-        let paths: Vec<_> = paths.map(|listed| listed.path).collect();
-        assert_eq!(
-            paths,
-            [&b"data/a b"[..], b"data/c", b"data/d", b"data/e\nf"]
-        );
+impl<'a> UncheckedPayload<'a> {
+    /// Opens a manifest. `None` if its digests can be made.
+    ///
+    /// # Errors
+    ///
+    /// The manifest cannot be opened.
+    pub(crate) fn open(
+        root: BorrowedFd<'a>,
+        manifest: &Manifest,
+        base: PathBase,
+    ) -> io::Result<Option<Self>> {
+        if manifest.algorithm.is_some() {
+            return Ok(None);
+        }
+        let paths = UncheckedPaths::open(root, &manifest.name)?;
+        Ok(Some(Self { paths, base }))
     }
 
-    #[test]
-    fn a_line_with_a_digest_of_another_length_is_malformed() {
-        let scratch = scratch();
-        let root = open(scratch.path());
-        let text = format!("{}  data/a\n", "0".repeat(32));
-        let mut lines = Lines::of(root.as_fd(), ChecksumAlgorithm::Sha256, text.as_bytes());
-        assert_eq!(
-            lines.next().unwrap_err().to_string(),
-            "line 1: it is no digest and path of a bag"
-        );
+    /// The path of the next file in `data`.
+    ///
+    /// # Errors
+    ///
+    /// The manifest cannot be read.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
+        while let Some(path) = self.paths.next()? {
+            if path.starts_with(super::PAYLOAD) {
+                return Ok(self.base.of_bag_path(path));
+            }
+        }
+        Ok(None)
     }
 }

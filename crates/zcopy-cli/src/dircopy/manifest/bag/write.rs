@@ -17,8 +17,9 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::info::{Oxum, updated};
+use super::lines::{Lines, Listed};
 use super::path::encode;
-use super::tag_files::{Lines, Listed, Listing, Manifest, checksum_of, contents, manifests};
+use super::tag_files::{Listing, Manifest, checksum_of, contents, manifests};
 use super::{DECLARATION, INFO, PathBase};
 use crate::common::cli::message;
 use crate::common::digest::AlgorithmSet;

@@ -82,6 +82,7 @@ impl DamagedFile {
                 FileState::Denied
             }
             Damage::Unfinished => FileState::Unfinished,
+            Damage::UnknownFunction => FileState::Unverifiable,
             _ => FileState::Damaged,
         }
     }
@@ -95,6 +96,8 @@ pub(crate) enum FileState {
     Denied,
     /// A run has not written it yet.
     Unfinished,
+    /// Its digests are of a function that this program lacks.
+    Unverifiable,
 }
 
 impl fmt::Display for FileState {
@@ -103,6 +106,7 @@ impl fmt::Display for FileState {
             Self::Damaged => "is damaged",
             Self::Denied => "cannot be read",
             Self::Unfinished => "is not finished",
+            Self::Unverifiable => "cannot be verified",
         })
     }
 }

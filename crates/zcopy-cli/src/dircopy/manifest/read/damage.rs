@@ -26,6 +26,8 @@ pub(crate) enum Damage {
     Malformed(u64, ParseLineError),
     #[error("line {0}: it is no digest and path of a bag")]
     BagLine(u64),
+    #[error("this program cannot make its digests, and no other manifest lists all of its files")]
+    UnknownFunction,
     #[error("the run that began it has failed, or was ended; the next one continues")]
     Unfinished,
     #[error("{0}")]

@@ -4,14 +4,16 @@ use std::cmp::Reverse;
 use std::io;
 use std::os::fd::BorrowedFd;
 
+use super::inputs::{Inputs, InputsBuilder};
 use super::opening::{Journals, Opening};
 use super::{Archive, DamagedFile, Verify};
 use crate::dircopy::hash::FileDigest;
-use crate::dircopy::manifest::bag::tag_files::{self, PayloadLines};
+use crate::dircopy::manifest::bag::tag_files::{self, PayloadLines, UncheckedPayload};
 use crate::dircopy::manifest::bag::{self, PathBase};
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::read::damage::Damage;
+use crate::dircopy::manifest::read::merge::Records;
 
 impl Archive {
     /// Finds the tag files in the root of a bag, and verifies them. The paths of records begin at
@@ -76,6 +78,18 @@ impl Archive {
             };
             opening.add_bag_lines(&manifest.name, lines)?;
         }
+        let inputs = std::mem::take(&mut opening.inputs).finish()?;
+        for manifest in &manifests {
+            match UncheckedPayload::open(root, manifest, base) {
+                Ok(Some(paths)) => {
+                    if !has_all(&inputs, paths)? {
+                        opening.add_damage(&manifest.name, Damage::UnknownFunction);
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => opening.add_damage(&manifest.name, error.into()),
+            }
+        }
         Ok(Self {
             kind: ManifestKind::Bag,
             has_manifest: !manifests.is_empty(),
@@ -86,13 +100,31 @@ impl Archive {
             newest: newest_manifest.max(newest_journal),
             newest_manifest,
             damaged: opening.damaged,
-            inputs: opening.inputs.finish()?,
+            inputs,
             older: Vec::new(),
             history: None,
             journals: opening.journals,
             stale,
         })
     }
+}
+
+/// Whether there are records of all these paths.
+fn has_all(records: &Inputs, mut paths: UncheckedPayload<'_>) -> io::Result<bool> {
+    let mut sorted = InputsBuilder::default();
+    sorted.sort(|| {
+        let next = paths.next()?;
+        Ok(next.map(|path| (path, JournalEntry::Has(FileDigest::NONE))))
+    })?;
+    let sorted = sorted.finish()?;
+    let mut paths = Records::merge(sorted.sorted())?;
+    let mut records = Records::merge(records.sorted())?;
+    while let Some(path) = paths.next()? {
+        if records.find(&path.path)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl Opening<'_> {
