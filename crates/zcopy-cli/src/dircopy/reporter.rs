@@ -209,7 +209,7 @@ impl<'a> Reporter<'a> {
     }
 
     /// Reports what is no error. `--quiet` leaves it out.
-    fn report_note(&self, path: &Path, message: &str) {
+    pub(crate) fn report_note(&self, path: &Path, message: &str) {
         if self.console.verbosity() == Verbosity::Quiet {
             return;
         }

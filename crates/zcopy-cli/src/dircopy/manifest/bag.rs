@@ -2,6 +2,7 @@
 //!
 //! - `path`: the paths in the lines of a manifest; `lines`: its lines.
 //! - `tag_files`: reads the tag files of a bag, and compares them with their digests.
+//! - `misread`: names that other programs may misread there.
 //! - `info`: the lines of `bag-info.txt`.
 //! - `write`: writes the tag files.
 
@@ -15,6 +16,7 @@ use super::kind::ManifestKind::Bag;
 use super::read::damage::Damage;
 use super::read::root_names::journals_in;
 
+pub(crate) mod misread;
 pub(crate) mod tag_files;
 pub(crate) mod write;
 

@@ -255,6 +255,7 @@ pub(crate) fn finish_manifest(
         archive.remove_stale_journals(directory);
         return None;
     }
+    let misread = manifest.misread();
     let manifests = manifest
         .finish()
         .map_err(|error| finisher::report_manifest_error(reporter, error))
@@ -269,6 +270,13 @@ pub(crate) fn finish_manifest(
     }
     journal.remove();
     archive.remove_journals(directory);
+    for (path, misreading) in misread.files {
+        reporter.report_note(Path::new(OsStr::from_bytes(&path)), &misreading.to_string());
+    }
+    if misread.n_more > 0 {
+        let message = format!("the same is true of {} more files", misread.n_more);
+        reporter.report_note("".as_ref(), &message);
+    }
     for manifest in &manifests {
         reporter.report_exclusivity(manifest.exclusivity);
     }

@@ -342,3 +342,62 @@ fn the_files_of_a_bag_are_not_copied_through_a_symbolic_link() {
     run.failed_naming(&[&["dst/data", "it is a symbolic link"]]);
     assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
 }
+
+/// `bagit.py` accepts no bag with any of them, not even one of its own, except with percent signs.
+#[test]
+fn names_that_bagit_misreads_are_told_and_no_others() {
+    let bagit = bagit();
+    let misread = [
+        "line\u{b}tab",
+        "form\u{c}feed",
+        "file\u{1c}separator",
+        "group\u{1d}separator",
+        "record\u{1e}separator",
+        "next\u{85}line",
+        "line\u{2028}separator",
+        "paragraph\u{2029}separator",
+        "blank ",
+        "tab\t",
+        "unit\u{1f}",
+        "no-break\u{a0}",
+        "ideographic\u{3000}",
+        "100%",
+        "%0A",
+        "four\n\n\n\nlines",
+        "four\r\r\r\rlines",
+    ];
+    let read = [
+        "two\n\nlines",
+        "two\r\rlines\n",
+        "unit\u{1f}separator",
+        "no-break\u{a0}space",
+        "zero-width\u{200b}",
+        "#",
+        "*",
+        "\\",
+        " blank",
+    ];
+    let of_all = |names: &[&str]| {
+        let trees = Trees::new();
+        for name in names {
+            trees.put(format!("a/{name}"), name);
+        }
+        let run = trees.run_aloud(&[BAG, "--json"]);
+        assert_eq!(trees.check(&["--quiet"]).status, 0);
+        if let Some(bagit) = &bagit {
+            let is_misread = validate(bagit, &trees.copy()) != 0;
+            assert_eq!(is_misread, run.stderr.contains("bagit.py"), "{names:?}");
+        }
+        run
+    };
+    for name in misread {
+        let run = of_all(&[name]);
+        run.ended_with(0);
+        assert_eq!(run.stderr.lines().count(), 1, "{run:?}");
+        assert!(run.stderr.contains("a/"), "{run:?}");
+        let is_remark = |line: &&str| line.contains("\"event\":\"remark\",\"path\":\"a/");
+        assert_eq!(run.stdout.lines().filter(is_remark).count(), 1, "{run:?}");
+    }
+    let run = of_all(&read);
+    assert_eq!((run.status, &*run.stderr), (0, ""));
+}

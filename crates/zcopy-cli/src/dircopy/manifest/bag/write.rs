@@ -18,6 +18,7 @@ use rustix::io::Errno;
 
 use super::info::{Oxum, updated};
 use super::lines::{Lines, Listed};
+use super::misread::Misread;
 use super::path::encode;
 use super::tag_files::{Listing, Manifest, checksum_of, contents, manifests};
 use super::{DECLARATION, INFO, PathBase};
@@ -57,6 +58,7 @@ pub(crate) struct BagWriter {
     manifests: Vec<(ChecksumAlgorithm, BufferedFile)>,
     mode: Mode,
     n_lines: u64,
+    misread: Misread,
     oxum: Option<Oxum>,
 }
 
@@ -83,6 +85,7 @@ impl BagWriter {
             manifests: manifests.collect::<io::Result<_>>()?,
             mode,
             n_lines: 0,
+            misread: Misread::default(),
             oxum: None,
         })
     }
@@ -93,13 +96,14 @@ impl BagWriter {
     ///
     /// A checksum is missing; those of `write(2)`.
     pub(crate) fn add(&mut self, path: &[u8], file: FileDigest) -> io::Result<()> {
-        let path = self.base.bag_path(path);
+        let bag_path = self.base.bag_path(path);
         for (algorithm, lines) in &mut self.manifests {
             let checksum = file.checksum(*algorithm);
             let checksum = checksum.ok_or_else(|| io::Error::other("a checksum is missing"))?;
-            write_line(&checksum, &path, &mut lines.buffer);
+            write_line(&checksum, &bag_path, &mut lines.buffer);
             lines.flush_block()?;
         }
+        self.misread.add(&bag_path, path);
         self.n_lines += 1;
         Ok(())
     }
@@ -107,6 +111,11 @@ impl BagWriter {
     /// Whether it has any files.
     pub(crate) fn has_lines(&self) -> bool {
         self.n_lines > 0
+    }
+
+    /// The files whose lines other programs may misread.
+    pub(crate) fn misread(&self) -> &Misread {
+        &self.misread
     }
 
     /// Compares the lines with the files below `data`. Returns the paths that differ.

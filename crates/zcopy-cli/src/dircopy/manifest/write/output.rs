@@ -12,6 +12,7 @@ use super::writer::{Finished, Writer};
 use crate::common::digest::Algorithm;
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::bag::PathBase;
+use crate::dircopy::manifest::bag::misread::Misread;
 use crate::dircopy::manifest::bag::write::BagWriter;
 use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::header::{Copied, Header};
@@ -117,6 +118,14 @@ impl Output {
             Self::Sums(sums) => sums.main.has_lines() || sums.other.is_some(),
             Self::Bag(bag) => bag.has_lines(),
             Self::Mhl(generation) => generation.has_lines(),
+        }
+    }
+
+    /// The files whose lines other programs may misread.
+    pub(super) fn misread(&self) -> Misread {
+        match self {
+            Self::Bag(bag) => bag.misread().clone(),
+            Self::Sums(_) | Self::Mhl(_) => Misread::default(),
         }
     }
 

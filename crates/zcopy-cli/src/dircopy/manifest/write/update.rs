@@ -14,6 +14,7 @@ use super::writer::Finished;
 use crate::common::cli::message;
 use crate::common::digest::{Algorithm, AlgorithmSet};
 use crate::dircopy::hash::FileDigest;
+use crate::dircopy::manifest::bag::misread::Misread;
 use crate::dircopy::manifest::hash_file::{ReadOptions, hash_file};
 use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::mhl::knowledge::Knowledge;
@@ -353,6 +354,11 @@ impl<'a> Update<'a> {
     /// Whether the new manifest has any lines.
     pub(crate) fn has_lines(&self) -> bool {
         self.output.has_lines()
+    }
+
+    /// The files whose lines in the new manifest other programs may misread.
+    pub(crate) fn misread(&self) -> Misread {
+        self.output.misread()
     }
 
     /// Compares the new manifest with the files of the tree, if it has to list all of them. Returns
