@@ -1,5 +1,6 @@
 //! The regular files of a tree, in the order of their paths.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -14,8 +15,10 @@ use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::read::merge::{Records, Sorted};
 use crate::dircopy::manifest::read::spool::{Piece, PieceReader, Sorter, Spool};
+use crate::dircopy::manifest::record::Record;
 use crate::dircopy::stat::size;
 use crate::dircopy::walk::scan::{Failure, Found, Next, ScanOptions, scan};
+use crate::dircopy::walk::spelling::listed_paths::ListedPaths;
 
 /// The types of the entries in an inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +102,47 @@ impl Inventory {
         })
     }
 
+    /// The same files, each by the path that it is recorded by. A file system that ignores the case
+    /// of names may list another spelling. `next` returns the recorded paths in ascending order.
+    ///
+    /// Each file that is listed by another spelling takes the length of both paths in memory.
+    ///
+    /// # Errors
+    ///
+    /// The error of `next`; a temporary file cannot be read or written.
+    pub(crate) fn respelled(
+        self,
+        root: BorrowedFd<'_>,
+        mut next: impl FnMut() -> io::Result<Option<Vec<u8>>>,
+    ) -> io::Result<Self> {
+        let (mut found, mut listed) = (self.paths()?, ListedPaths::default());
+        let mut spellings = HashMap::new();
+        while let Some(recorded) = next()? {
+            if found.find(&recorded)?.is_some() {
+                continue;
+            }
+            if let Some(listed) = listed.find(root, &recorded)
+                && listed != recorded
+            {
+                add_spellings(&mut spellings, &listed, &recorded);
+            }
+        }
+        if spellings.is_empty() {
+            return Ok(self);
+        }
+        let (mut found, mut sorter) = (self.paths()?, Sorter::new(Spool::new()?));
+        while let Some(Record { path, .. }) = found.next()? {
+            let path = respelled(&spellings, path);
+            sorter.add(path, JournalEntry::Has(FileDigest::NONE))?;
+        }
+        let (spool, pieces) = sorter.finish()?;
+        Ok(Self {
+            pieces,
+            spool: spool.finish()?,
+            ..self
+        })
+    }
+
     /// The paths, each as a record.
     ///
     /// # Errors
@@ -108,5 +152,60 @@ impl Inventory {
         let pieces = self.pieces.iter().cloned();
         let pieces = pieces.map(|piece| Sorted::Piece(PieceReader::new(&self.spool, piece)));
         Records::merge(pieces.collect())
+    }
+}
+
+/// Adds the recorded spellings of a path, and of the directories on the way to it.
+fn add_spellings(
+    spellings: &mut HashMap<Vec<u8>, Vec<u8>>,
+    mut listed: &[u8],
+    mut recorded: &[u8],
+) {
+    while listed != recorded {
+        let is_known = spellings.insert(listed.to_vec(), recorded.to_vec());
+        let is_first = is_known.is_none();
+        let above = |path: &[u8]| memchr::memrchr(b'/', path);
+        let (Some(above_listed), Some(above_recorded)) = (above(listed), above(recorded)) else {
+            return;
+        };
+        if !is_first {
+            return;
+        }
+        (listed, recorded) = (&listed[..above_listed], &recorded[..above_recorded]);
+    }
+}
+
+/// A path as it is recorded, or its directory if that is recorded by another spelling.
+fn respelled(spellings: &HashMap<Vec<u8>, Vec<u8>>, path: Vec<u8>) -> Vec<u8> {
+    let ends = memchr::memrchr_iter(b'/', &path);
+    for end in [path.len()].into_iter().chain(ends) {
+        if let Some(spelling) = spellings.get(&path[..end]) {
+            return [spelling, &path[end..]].concat();
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_get_the_spellings_that_they_are_recorded_by() {
+        let mut spellings = HashMap::new();
+        add_spellings(&mut spellings, b"dir/sub/one", b"Dir/sub/One");
+        add_spellings(&mut spellings, b"dir/two", b"Dir/two");
+        for (listed, recorded) in [
+            ("dir/sub/one", "Dir/sub/One"),
+            ("dir/two", "Dir/two"),
+            ("dir/three", "Dir/three"),
+            ("dir/sub/", "Dir/sub/"),
+            ("dir/", "Dir/"),
+            ("directory/one", "directory/one"),
+            ("one", "one"),
+        ] {
+            let found = respelled(&spellings, listed.as_bytes().to_vec());
+            assert_eq!(found, recorded.as_bytes(), "{listed}");
+        }
     }
 }

@@ -553,3 +553,67 @@ fn a_map_is_found_where_its_file_comes_back_spelled_otherwise() {
         }
     }
 }
+
+/// Where an archive lists names in small letters, its records have those of the source.
+#[test]
+fn a_bag_is_finished_and_updated_and_checked() {
+    for disk in disks() {
+        let trees = Trees::new();
+        trees.put("Dir/One", "one").put("TWO", "two").put("x", "");
+        let bag = ["--manifest=bagit"];
+        disk.run(&trees, &bag).is_quiet();
+        trees.put("Dir/Sub/Three", "three").put("TWO", "2.0");
+        disk.run(&trees, &bag).is_quiet();
+        disk.run(&trees, &bag).is_quiet();
+        let manifest = fs::read_to_string(disk.copy().join("manifest-sha256.txt")).unwrap();
+        let paths: Vec<_> = manifest.lines().map(|line| &line[66..]).collect();
+        let expected = ["Dir/One", "Dir/Sub/Three", "TWO", "x"];
+        assert_eq!(paths, expected.map(|path| format!("data/{path}")));
+        check(&disk.copy(), &["-q"]).is_quiet();
+        // A file that the bag lacks is found by any spelling, and one that is gone is missing.
+        fs::write(disk.copy().join("data/Dir/Extra"), "").unwrap();
+        fs::remove_file(disk.copy().join("data/Dir/Sub/Three")).unwrap();
+        fs::remove_file(trees.original("Dir/Sub/Three")).unwrap();
+        let run = disk.run(&trees, &bag);
+        let extra = match disk.listing {
+            Listing::Keeps => "Dir/Extra",
+            Listing::Folds => "Dir/extra",
+        };
+        run.failed_naming(&[
+            &[extra, "no record"],
+            &["Dir/Sub/Three", "it is missing"],
+            &["copy", "not finished"],
+        ]);
+    }
+}
+
+#[test]
+fn a_name_that_differs_from_the_original_in_case_alone_is_not_taken_to_be_gone() {
+    for disk in disks() {
+        let trees = Trees::new();
+        trees.put("README", "one").put("Dir/File", "").put("x", "");
+        disk.run(&trees, &[]).is_quiet();
+        for (before, after) in [("README", "readme"), ("Dir/File", "Dir/FILE")] {
+            fs::rename(trees.original(before), trees.original(after)).unwrap();
+        }
+        trees.put("readme", "newer");
+        fs::remove_file(trees.original("x")).unwrap();
+        trees.put("y", "");
+        let run = disk.run(&trees, &["--delete"]);
+        let file = match disk.listing {
+            Listing::Keeps => "Dir/File",
+            Listing::Folds => "Dir/file",
+        };
+        // They belong to the recorded names, as in a run without --delete.
+        run.failed_naming(&[&refused("readme", "README"), &refused("Dir/FILE", file)]);
+        disk.holds("README", "one");
+        disk.holds("Dir/File", "");
+        let entries = fs::read_dir(disk.copy()).unwrap();
+        let folder = entries.map(|entry| entry.unwrap().path());
+        let is_folder = |path: &PathBuf| path.to_string_lossy().contains("deleted.");
+        let folder = folder.into_iter().find(is_folder).unwrap();
+        let moved = copies_in(&folder);
+        assert_eq!(moved.len(), 1, "{moved:?}");
+        assert!(folder.join("x").exists());
+    }
+}

@@ -131,19 +131,23 @@ impl BagWriter {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let payload = rustix::fs::openat(&self.directory, c"data", flags, Mode::empty())?;
         let inventory = Inventory::of(payload.as_fd(), most_open, Kinds::Files, |_, _| true)?;
-        let mut found = inventory.paths()?;
         let file = Arc::new(lines.file().try_clone()?);
         let range = FileRange {
             start: 0,
             end: file.metadata()?.len(),
             file,
         };
-        let written = FileRanges::new(vec![range]).reader();
-        let mut lines = Lines::of(self.directory.as_fd(), *algorithm, written);
-        let mut next_line = || {
-            let next = lines.next().map_err(io::Error::other)?;
-            io::Result::Ok(next.and_then(|Listed { path, .. }| PathBase::Payload.of_bag_path(path)))
+        let (root, written) = (self.directory.as_fd(), FileRanges::new(vec![range]));
+        let of_written = || {
+            let mut lines = Lines::of(root, *algorithm, written.reader());
+            move || {
+                let next = lines.next().map_err(io::Error::other)?;
+                let path = next.map(|Listed { path, .. }| path);
+                io::Result::Ok(path.and_then(|path| PathBase::Payload.of_bag_path(path)))
+            }
         };
+        let inventory = inventory.respelled(payload.as_fd(), of_written())?;
+        let (mut found, mut next_line) = (inventory.paths()?, of_written());
         let mut mismatches = Vec::new();
         let mut line = next_line()?;
         while mismatches.len() < MAX_MISMATCHES {

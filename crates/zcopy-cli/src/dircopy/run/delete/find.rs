@@ -57,6 +57,8 @@ pub(crate) fn find(
     let own = OwnNames::of(settings, destination);
     let mut gone = GoneEntries::default();
     let mut current: Option<(Vec<u8>, Option<Originals>)> = None;
+    // Directories that the destination lists by another spelling than the source.
+    let mut originals_of = HashMap::<Vec<u8>, Vec<u8>>::new();
     let mut is_empty = false;
     scan(destination, options, |found| {
         let found = match found {
@@ -78,7 +80,8 @@ pub(crate) fn find(
         }
         if current.as_ref().is_none_or(|(path, _)| *path != directory) {
             current = None;
-            let originals = Originals::read(settings, source, &directory).unwrap_or_else(|error| {
+            let original = originals_of.get(&directory).unwrap_or(&directory);
+            let originals = Originals::read(settings, source, original).unwrap_or_else(|error| {
                 let failed = "nothing is moved out of its copy: cannot read directory";
                 report(&directory, error, failed);
                 None
@@ -100,9 +103,18 @@ pub(crate) fn find(
         {
             return Next::Pass;
         }
-        match originals.has(&found) {
-            Ok(true) => Next::Enter,
-            Ok(false) => {
+        match originals.find(&found) {
+            Ok(Some(name)) => {
+                if found.kind == FileType::Directory {
+                    let above = originals_of.get(directory).unwrap_or(directory);
+                    let original = joined(above, name.to_bytes());
+                    if original != path {
+                        originals_of.insert(path, original);
+                    }
+                }
+                Next::Enter
+            }
+            Ok(None) => {
                 gone.add(path, found.kind);
                 if settings.exclude.is_empty() {
                     Next::Pass
@@ -169,6 +181,14 @@ impl GoneEntries {
             .collect();
         gone.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         gone
+    }
+}
+
+/// The path of an entry of a directory.
+fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    match directory {
+        [] => name.to_vec(),
+        directory => [directory, b"/", name].concat(),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::dircopy::settings::Settings;
 use crate::dircopy::stat::identity;
 use crate::dircopy::walk::scan::Found;
 use crate::dircopy::walk::spelling::key::fold;
+use crate::dircopy::walk::spelling::{Spellings, is_same};
 use crate::dircopy::walk::{listing, open_beneath};
 
 /// The names in one directory of the source.
@@ -77,33 +78,51 @@ impl Originals {
         })
     }
 
-    /// Whether the directory has an entry of this name, by any spelling that the destination takes
-    /// for the same, or the file that the entry is a map of.
-    pub(super) fn has(&self, found: &Found<'_>) -> Result<bool, Errno> {
-        if self.has_name(found, found.name)? {
-            return Ok(true);
+    /// Finds the entry of this name, by any spelling that the destination takes for the same, or
+    /// the file that the entry is a map of.
+    pub(super) fn find(&self, found: &Found<'_>) -> Result<Option<CString>, Errno> {
+        let own = self.find_name(found, found.name)?;
+        if own.is_some() {
+            return Ok(own);
         }
         let mapped = mapped_name(found.name.to_bytes()).and_then(|name| CString::new(name).ok());
-        mapped.map_or(Ok(false), |mapped| self.has_name(found, &mapped))
+        mapped.map_or(Ok(None), |mapped| self.find_name(found, &mapped))
     }
 
-    fn has_name(&self, found: &Found<'_>, name: &CStr) -> Result<bool, Errno> {
+    fn find_name(&self, found: &Found<'_>, name: &CStr) -> Result<Option<CString>, Errno> {
         // The listing may miss a name that was made meanwhile.
         match rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => return Ok(true),
+            Ok(_) => return Ok(Some(name.to_owned())),
             Err(Errno::NOENT) => {}
             Err(errno) => return Err(errno),
         }
         let Some(spellings) = self.names.get(&fold(name.to_bytes())) else {
-            return Ok(false);
+            return Ok(None);
         };
         let stat =
             |name: &CStr| rustix::fs::statat(found.directory, name, AtFlags::SYMLINK_NOFOLLOW);
         let own = identity(&stat(found.name)?);
-        let is_same = |name: &CString| stat(name).is_ok_and(|stat| identity(&stat) == own);
-        Ok(spellings
-            .iter()
-            .any(|spelling| spelling.as_c_str() == name || is_same(spelling)))
+        let mut alike = None;
+        let mut is_same = |spelling: &CStr| {
+            let Ok(other) = stat(spelling) else {
+                return Ok(false);
+            };
+            if identity(&other) == own {
+                return Ok(true);
+            }
+            // Some FUSE file systems give each spelling an inode number of its own.
+            let alike = match &mut alike {
+                Some(alike) => alike,
+                none => none.insert(Spellings::list(found.directory, found.name)?),
+            };
+            Ok(is_same(found.directory, found.name, spelling, alike))
+        };
+        for spelling in spellings {
+            if spelling.as_c_str() == name || is_same(spelling)? {
+                return Ok(Some(spelling.clone()));
+            }
+        }
+        Ok(None)
     }
 }
 
