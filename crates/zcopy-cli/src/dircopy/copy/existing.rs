@@ -331,18 +331,9 @@ impl<'a> Copier<'a> {
             if found.digest != original.digest {
                 self.reporter
                     .report_error(&entry.path(), &anyhow!("its copy differs from it"));
-                // Until the copy is repaired, the line has the digest that it should have.
-                let is_unrecorded = prior.expected().is_empty();
-                let line = if is_unrecorded && Self::damage_of_original(entry)?.is_empty() {
-                    self.listed(original.digest)
-                } else {
-                    Line::Keep
-                };
-                return Ok(CopyResult {
-                    line,
-                    needs_journal: line != Line::Keep,
-                    ..CopyResult::default()
-                });
+                // A copy without a record gets none: its digest would vouch for it, and that of the
+                // original is of bytes that the copy never had.
+                return Ok(CopyResult::default());
             }
         }
         Ok(CopyResult {
