@@ -56,6 +56,9 @@ struct First {
     n_more: u64,
     /// None, if the copy failed.
     copy: Option<CopyResult>,
+    /// Whether the copy, which the run has left unread, has turned out to have the contents of the
+    /// original.
+    is_true: bool,
     /// Earlier copies of the same file, which have as many names as the file system allows.
     full: Vec<Identity>,
 }
@@ -65,6 +68,7 @@ impl First {
     fn replace(&mut self, entry: &Entry, copy: CopyResult) {
         self.path = entry.path().into_os_string().into_vec();
         self.copy = Some(copy);
+        self.is_true = false;
     }
 }
 
@@ -123,6 +127,7 @@ impl<'a> Finisher<'a> {
                         path,
                         n_more,
                         copy: copy.map(|copy| CopyResult { line, ..copy }),
+                        is_true: false,
                         full: Vec::new(),
                     };
                     self.firsts.insert(file, first);

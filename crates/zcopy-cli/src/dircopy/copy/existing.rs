@@ -383,6 +383,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Whether an original has the contents of a copy, which has another name and this line.
+    /// [`Line::Keep`] has the copy read.
     pub(crate) fn has_contents_of(
         &mut self,
         entry: &Entry,

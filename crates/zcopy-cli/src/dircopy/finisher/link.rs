@@ -31,6 +31,9 @@ use crate::dircopy::write::file_system;
 use crate::dircopy::write::limitation::Limitation;
 use crate::dircopy::write::metadata::Named;
 
+/// The error of a copy that another name is not linked to.
+const LINK_DIFFERS: &str = "its copy differs from it, and its other names are not linked to it";
+
 /// The result of an additional name.
 enum Outcome {
     /// The name needs no copy. This is its result.
@@ -75,6 +78,8 @@ enum NotLinked {
     Lost,
     /// The copy may not be what this name was recorded with.
     Doubtful,
+    /// The copy differs from the original.
+    Differs,
 }
 
 /// The copy that names are linked to.
@@ -104,11 +109,15 @@ impl Finisher<'_> {
         let own_copy = copier.copy_alone(entry, prior)?;
         if own_copy.proof == Proof::Written {
             self.counts.links_copied.add(1);
-            if not_linked != NotLinked::Doubtful {
+            if !matches!(not_linked, NotLinked::Doubtful | NotLinked::Differs) {
                 self.reporter.report_limitation(Limitation::HardLinks);
             }
         }
-        if own_copy.is_copy && matches!(not_linked, NotLinked::TooMany | NotLinked::Lost) {
+        let is_replaced = match not_linked {
+            NotLinked::TooMany | NotLinked::Lost | NotLinked::Differs => true,
+            NotLinked::Unable | NotLinked::Doubtful => false,
+        };
+        if own_copy.is_copy && is_replaced {
             if not_linked == NotLinked::TooMany {
                 first.full.extend(copy.file);
             }
@@ -121,7 +130,7 @@ impl Finisher<'_> {
     /// Links an additional name to `copy`, which has the first name.
     fn link(
         &mut self,
-        first: &First,
+        first: &mut First,
         copy: CopyResult,
         entry: &Entry,
         prior: PriorRecord,
@@ -195,6 +204,9 @@ impl Finisher<'_> {
         if !self.is_same_file(&source, line, entry, copier)? {
             return Ok(Outcome::NotLinked(NotLinked::Unable));
         }
+        if proof == Proof::None && !self.is_true_copy(&source, first, entry, copier)? {
+            return Ok(Outcome::NotLinked(NotLinked::Differs));
+        }
         let replace = Replace::what_is_there(existing.is_some());
         copier.settle_announcement(entry, prior)?;
         match self.make_link(&source, entry, prior, line, replace, copier)? {
@@ -244,6 +256,26 @@ impl Finisher<'_> {
             }
         };
         Ok(has_unique_numbers || copier.has_contents_of(entry, copy.name, line)?)
+    }
+
+    /// Whether a copy that this run has left unread has the contents of the original. Its size and
+    /// its time alone say so until then, and another name would get its damage.
+    fn is_true_copy(
+        &self,
+        copy: &FirstCopy<'_>,
+        first: &mut First,
+        entry: &Entry,
+        copier: &mut Copier<'_>,
+    ) -> anyhow::Result<bool> {
+        first.is_true = first.is_true
+            || entry.kind() != FileType::RegularFile
+            || copier.has_contents_of(entry, copy.name, Line::Keep)?;
+        if first.is_true {
+            return Ok(true);
+        }
+        let path = Path::new(OsStr::from_bytes(&first.path));
+        self.reporter.report_error(path, &anyhow!(LINK_DIFFERS));
+        Ok(false)
     }
 
     /// Makes a link. Its line will be `line`.

@@ -247,3 +247,34 @@ fn if_the_first_name_fails_the_next_is_the_first() {
         .lists(&["b", "d/c", "e"])
         .holds_in(&trees.copy());
 }
+
+/// Its size and its time are those of the original, and a run that reads no copies believes them.
+#[test]
+fn a_new_name_does_not_become_a_link_to_a_copy_that_differs() {
+    for options in [&["--no-hash-skipped"][..], &["--no-hash"]] {
+        for records in [&[][..], &["--no-hash"]] {
+            let trees = Trees::new();
+            trees.put("m/file", "some").put("m/whole", "other");
+            trees.succeeds(records);
+            trees.put_copy("m/file", "rots");
+            for path in [trees.original("m/file"), trees.copied("m/file")] {
+                dated(&path, 7);
+            }
+            for (from, to) in [
+                ("m/file", "n/name"),
+                ("m/file", "z/name"),
+                ("m/whole", "z/w"),
+            ] {
+                link(&trees, from, to);
+            }
+            let run = trees.run(options);
+            let damaged: [&str; 2] = ["m/file", "its copy differs from it"];
+            run.failed_naming(&[&damaged]);
+            trees.holds("m/file", "rots");
+            trees.holds("n/name", "some").holds("z/name", "some");
+            let inode = |name| inode(&trees.copied(name));
+            assert_eq!(inode("n/name"), inode("z/name"), "{options:?}");
+            assert_eq!(inode("m/whole"), inode("z/w"), "{options:?}");
+        }
+    }
+}
