@@ -30,9 +30,9 @@ pub(crate) struct Counts {
     pub(crate) resumed: Count,
     /// The number of bytes that the earlier runs had copied of them.
     pub(crate) resumed_bytes: Count,
-    /// Regular files that were left as they were.
+    /// Regular files whose names in the destination were left as they were, whatever has them.
     pub(crate) skipped: Count,
-    /// Symbolic links, FIFOs and devices that were made or left, and other entries that were left.
+    /// Symbolic links, FIFOs and devices that were made or left, and journals of the source.
     pub(crate) others: Count,
     /// Regular files with bytes that could not be read from their originals.
     pub(crate) damaged: Count,

@@ -291,12 +291,12 @@ impl<'a> Copier<'a> {
                 bail!("its copy is no regular file");
             }
             // The policy never replaces it. The manifest lists regular files alone.
-            self.counts.others.add(1);
+            self.count_left(0);
             return Ok(CopyResult::skipped());
         }
         if prior.recorded.is_none() && is_damage_map(entry)? {
             // It is the map of a damaged copy, and no copy of the entry.
-            self.counts.others.add(1);
+            self.count_left(0);
             return Ok(CopyResult::skipped());
         }
         // A file with the same size and time is taken for the copy. Only additional names need to
@@ -415,11 +415,16 @@ impl<'a> Copier<'a> {
         }
     }
 
+    /// Counts a regular file whose name was left as it is, and the bytes of its copy.
+    fn count_left(&self, n_bytes: u64) {
+        self.counts.files.add(1);
+        self.counts.bytes_of_files.add(n_bytes);
+        self.counts.skipped.add(1);
+    }
+
     /// Counts a copy that was left. Returns its result.
     pub(super) fn left(&self, line: Line, existing: &Stat, prior: PriorRecord) -> CopyResult {
-        self.counts.files.add(1);
-        self.counts.bytes_of_files.add(size(existing));
-        self.counts.skipped.add(1);
+        self.count_left(size(existing));
         let is_recorded = prior.announced.is_none() && prior.recorded.map(Line::Set) == Some(line);
         CopyResult {
             line,

@@ -239,3 +239,14 @@ fn a_link_that_leads_elsewhere_is_never_replaced_and_told_if_that_is_asked_for()
     let link = fs::read_link(trees.copied("link")).unwrap();
     assert_eq!(link, Path::new("there"));
 }
+
+/// It once counted as a symbolic link.
+#[test]
+fn a_file_whose_name_something_else_has_counts_as_skipped() {
+    let trees = Trees::new();
+    trees.put("file", "x").put_copy("other", "");
+    std::os::unix::fs::symlink("other", trees.copied("file")).unwrap();
+    let run = trees.run_aloud(&["--overwrite-policy=never"]);
+    let counts = "0 copied, 0 cloned, 0 linked, 1 skipped, 0 failed\n";
+    assert!(run.stdout.contains(counts), "{run:?}");
+}
