@@ -617,3 +617,23 @@ fn a_name_that_differs_from_the_original_in_case_alone_is_not_taken_to_be_gone()
         assert!(folder.join("x").exists());
     }
 }
+
+#[test]
+fn a_history_goes_on_by_the_names_of_the_source() {
+    for disk in disks() {
+        let trees = Trees::new();
+        trees.put("Dir/One", "one").put("TWO", "two").put("x", "");
+        let history = ["--manifest=ascmhl"];
+        disk.run(&trees, &history).is_quiet();
+        trees.put("Dir/Sub/Three", "three");
+        disk.run(&trees, &history).is_quiet();
+        disk.run(&trees, &history).is_quiet();
+        check(&disk.copy(), &["-q", "--strict"]).is_quiet();
+        let run = check(&disk.copy(), &["--no-summary"]);
+        let expected = "Dir/One: OK\nDir/Sub/Three: OK\nTWO: OK\nx: OK\n";
+        assert_eq!(run.stdout, expected);
+        fs::write(disk.copy().join("Dir/One"), "0ne").unwrap();
+        let run = check(&disk.copy(), &["--silent", "--no-summary"]);
+        assert_eq!((run.status, &*run.stdout), (1, "Dir/One: FAILED\n"));
+    }
+}

@@ -135,8 +135,11 @@ impl GenerationWriter {
         let found = std::mem::replace(&mut self.found, Sorter::new(Spool::new()?));
         let (spool, pieces) = found.finish()?;
         let spool = spool.finish()?;
-        let pieces = pieces.into_iter();
-        let pieces = pieces.map(|piece| Sorted::Piece(PieceReader::new(&spool, piece)));
+        let of_run = || {
+            let pieces = pieces.iter().cloned();
+            let pieces = pieces.map(|piece| Sorted::Piece(PieceReader::new(&spool, piece)));
+            Records::merge(pieces.collect())
+        };
         let ignore = self.history.ignore.clone();
         let is_listed = |path: &[u8], is_directory: bool| {
             let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
@@ -145,10 +148,13 @@ impl GenerationWriter {
         };
         let root = self.root.as_fd();
         let inventory = Inventory::of(root, most_open, Kinds::FilesAndDirectories, is_listed)?;
+        let mut written = of_run()?;
+        let next = || Ok(written.next()?.map(|record| record.path));
+        let inventory = inventory.respelled(root, next)?;
         let tree = Tree {
             root,
             algorithms: self.algorithms,
-            found: Records::merge(pieces.collect())?,
+            found: of_run()?,
             recorded: &mut self.recorded,
             reading,
             is_compared: self.history.is_compared,

@@ -1,6 +1,6 @@
 //! Generations that the list of all generations lacks.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io::{self, BufReader};
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -10,6 +10,7 @@ use crate::dircopy::manifest::mhl::chain::{self, Link};
 use crate::dircopy::manifest::mhl::history::{GenerationFile, sha512_of};
 use crate::dircopy::manifest::read::contents::open_regular;
 use crate::dircopy::walk::listing;
+use crate::dircopy::walk::spelling::{key, stat};
 use crate::dircopy::write::atomic_file::temp_name;
 
 /// Generations that the list of all generations lacks.
@@ -37,8 +38,11 @@ impl Orphans {
             }
         }
         let mut orphans = Self::default();
-        for name in names {
-            let has_name = |link: &Link| link.name.as_bytes() == name.to_bytes();
+        for name in names.iter().cloned() {
+            let has_name = |link: &Link| {
+                let is_exact = link.name.as_bytes() == name.to_bytes();
+                is_exact || is_listed_otherwise(directory, &names, link, &name)
+            };
             if !name.to_bytes().ends_with(b".mhl") || listed.iter().any(|file| has_name(&file.link))
             {
                 continue;
@@ -56,6 +60,19 @@ impl Orphans {
         }
         Ok(orphans)
     }
+}
+
+/// Whether a directory lists a generation by this name, which is another spelling of its own.
+fn is_listed_otherwise(
+    directory: BorrowedFd<'_>,
+    names: &[CString],
+    link: &Link,
+    name: &CStr,
+) -> bool {
+    let own = link.name.as_bytes();
+    key::fold(own) == key::fold(name.to_bytes())
+        && names.iter().all(|listed| listed.to_bytes() != own)
+        && CString::new(own).is_ok_and(|own| stat(directory, &own).is_some())
 }
 
 /// The names in a directory.
