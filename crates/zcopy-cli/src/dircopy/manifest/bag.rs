@@ -6,7 +6,7 @@
 //! - `info`: the lines of `bag-info.txt`.
 //! - `write`: writes the tag files.
 
-use std::io;
+use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::AtFlags;
@@ -15,6 +15,7 @@ use super::journal::LeftJournal;
 use super::kind::ManifestKind::Bag;
 use super::read::damage::Damage;
 use super::read::root_names::journals_in;
+use tag_files::{Listing, Manifest};
 
 pub(crate) mod misread;
 pub(crate) mod tag_files;
@@ -49,14 +50,35 @@ pub(crate) fn is_in(root: BorrowedFd<'_>) -> bool {
     declaration.is_ok() || has_journal()
 }
 
-/// Whether a directory has the manifests of a bag. The declaration alone makes no bag.
-///
-/// # Errors
-///
-/// The directory cannot be listed.
-pub(crate) fn has_manifests(root: BorrowedFd<'_>) -> io::Result<bool> {
-    let declaration = rustix::fs::statat(root, DECLARATION, AtFlags::SYMLINK_NOFOLLOW);
-    Ok(declaration.is_ok() && tag_files::has_manifests(root)?)
+/// The files of a root by which a bag is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct BagFiles {
+    has_declaration: bool,
+    has_manifest: bool,
+    has_tag_manifest: bool,
+}
+
+impl BagFiles {
+    /// Adds a file by its name.
+    pub(crate) fn add(&mut self, name: &CStr) {
+        let manifest = Manifest::from_name(name);
+        let is_of = |listing| manifest.as_ref().is_some_and(|one| one.listing == listing);
+        self.has_declaration |= name.to_bytes() == DECLARATION.as_bytes();
+        self.has_manifest |= is_of(Listing::Payload);
+        self.has_tag_manifest |= is_of(Listing::TagFiles);
+    }
+
+    /// Whether these are the files of a bag. One of them may be missing, and the declaration alone
+    /// makes no bag.
+    pub(crate) fn is_bag(self) -> bool {
+        let Self {
+            has_declaration,
+            has_manifest,
+            has_tag_manifest,
+        } = self;
+        let n_found = [has_declaration, has_manifest, has_tag_manifest];
+        n_found.iter().filter(|found| **found).count() > 1
+    }
 }
 
 /// Fails if `bag-info.txt` tells another number of bytes or files than `data` has.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FileType;
 
-use super::bag;
+use super::bag::{self, BagFiles};
 use super::journal::LeftJournal;
 use super::mhl::{self, history::History};
 use super::name::Name;
@@ -224,18 +224,18 @@ impl ManifestKind {
     }
 
     fn found(root: BorrowedFd<'_>) -> io::Result<Vec<Self>> {
-        let (names, journals) = names_and_journals_in(root)?;
+        let mut bag = BagFiles::default();
+        let (names, journals) = names_and_journals_in(root, |name| bag.add(name))?;
         let headers = journals.into_iter().filter_map(|name| {
             // A journal that cannot be read is reported later.
             let entries = LeftJournal::new(name).entries(root).ok()??;
             Some(entries.0.kind)
         });
         let begun: Vec<_> = headers.collect();
-        let (has_sums, has_bag) = (!names.is_empty(), bag::has_manifests(root)?);
         let is_present = |kind: &Self| {
             let is_written = match kind {
-                Self::Sums => has_sums,
-                Self::Bag => has_bag,
+                Self::Sums => !names.is_empty(),
+                Self::Bag => bag.is_bag(),
                 Self::Mhl => History::is_in(root),
             };
             is_written || begun.contains(kind)

@@ -78,3 +78,20 @@ fn the_journal_of_another_kind_is_checked_too() {
     let run = trees.check(&["--silent", "--no-summary"]);
     assert_eq!((run.status, &*run.stdout), (1, "data/one: FAILED\n"));
 }
+
+#[test]
+fn a_bag_that_has_lost_its_declaration_is_not_passed_over() {
+    let trees = Trees::new();
+    trees.put("one", "one");
+    trees.succeeds(&[BAG]);
+    trees.succeeds(&["--exclude=one"]);
+    fs::remove_file(trees.copied("bagit.txt")).unwrap();
+    let run = trees.check(&["--quiet"]);
+    run.failed_naming(&[
+        &["dst/bagit.txt", "No such file", "the manifest is damaged"],
+        &["dst/bagit.txt"],
+    ]);
+    trees.put_copy("data/one", "0ne");
+    let run = trees.check(&["--silent", "--no-summary"]);
+    assert_eq!((run.status, &*run.stdout), (1, "data/one: FAILED\n"));
+}

@@ -62,7 +62,7 @@ impl Manifest {
         }
     }
 
-    fn from_name(name: &CStr) -> Option<Self> {
+    pub(super) fn from_name(name: &CStr) -> Option<Self> {
         let name = name.to_str().ok()?;
         let stem = name.strip_suffix(".txt")?;
         let (listing, algorithm) = if let Some(algorithm) = stem.strip_prefix(MANIFEST) {
@@ -99,15 +99,6 @@ pub(super) fn manifests(root: BorrowedFd<'_>) -> io::Result<Vec<Manifest>> {
     })?;
     manifests.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(manifests)
-}
-
-/// Whether the root has manifests of the payload or of tag files.
-///
-/// # Errors
-///
-/// The root cannot be listed.
-pub(super) fn has_manifests(root: BorrowedFd<'_>) -> io::Result<bool> {
-    Ok(!manifests(root)?.is_empty())
 }
 
 /// The manifests of the payload, those with the longest digests first.

@@ -13,7 +13,7 @@ use crate::dircopy::walk::listing;
 
 /// The names of manifests, except those that directories have.
 pub(crate) fn names_in(root: BorrowedFd<'_>) -> io::Result<Vec<Name>> {
-    Ok(names_and_journals_in(root)?.0)
+    Ok(names_and_journals_in(root, |_| {})?.0)
 }
 
 /// The names of journals.
@@ -27,13 +27,18 @@ pub(crate) fn journals_in(root: BorrowedFd<'_>) -> io::Result<Vec<CString>> {
     Ok(names)
 }
 
-/// The names of manifests, except those that directories have, and the names of journals.
-pub(crate) fn names_and_journals_in(root: BorrowedFd<'_>) -> io::Result<(Vec<Name>, Vec<CString>)> {
+/// The names of manifests, except those that directories have, and the names of journals. `visit`
+/// gets the names of all files.
+pub(crate) fn names_and_journals_in(
+    root: BorrowedFd<'_>,
+    mut visit: impl FnMut(&CStr),
+) -> io::Result<(Vec<Name>, Vec<CString>)> {
     let (mut names, mut journals) = (Vec::new(), Vec::new());
     for_each_entry(root, |name, kind| {
         if kind == FileType::Directory {
             return;
         }
+        visit(name);
         names.extend(parse_name(name));
         if is_journal(name.to_bytes()) {
             journals.push(name.to_owned());
