@@ -18,6 +18,7 @@ use crate::dircopy::manifest::read::spool::{Piece, PieceReader, Sorter, Spool};
 use crate::dircopy::manifest::record::Record;
 use crate::dircopy::stat::size;
 use crate::dircopy::walk::scan::{Failure, Found, Next, ScanOptions, scan};
+use crate::dircopy::walk::spelling::keeps_case;
 use crate::dircopy::walk::spelling::listed_paths::ListedPaths;
 
 /// The types of the entries in an inventory.
@@ -102,8 +103,10 @@ impl Inventory {
         })
     }
 
-    /// The same files, each by the path that it is recorded by. A file system that ignores the case
-    /// of names may list another spelling. `next` returns the recorded paths in ascending order.
+    /// The same files, each by the path that it is recorded by, if the file system lists names in
+    /// one case: then a listing does not tell how a name was made. `next` returns the recorded paths
+    /// in ascending order. A file is created in `directory` to find out how names are listed, if a
+    /// path is listed by another spelling.
     ///
     /// Each file that is listed by another spelling takes the length of both paths in memory.
     ///
@@ -113,6 +116,7 @@ impl Inventory {
     pub(crate) fn respelled(
         self,
         root: BorrowedFd<'_>,
+        directory: BorrowedFd<'_>,
         mut next: impl FnMut() -> io::Result<Option<Vec<u8>>>,
     ) -> io::Result<Self> {
         let (mut found, mut listed) = (self.paths()?, ListedPaths::default());
@@ -121,11 +125,15 @@ impl Inventory {
             if found.find(&recorded)?.is_some() {
                 continue;
             }
-            if let Some(listed) = listed.find(root, &recorded)
-                && listed != recorded
-            {
-                add_spellings(&mut spellings, &listed, &recorded);
+            let listed = listed.find(root, &recorded);
+            let Some(listed) = listed.filter(|listed| *listed != recorded) else {
+                continue;
+            };
+            if spellings.is_empty() && keeps_case(directory) {
+                // The file has been renamed.
+                return Ok(self);
             }
+            add_spellings(&mut spellings, &listed, &recorded);
         }
         if spellings.is_empty() {
             return Ok(self);

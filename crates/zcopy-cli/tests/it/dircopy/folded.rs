@@ -637,3 +637,22 @@ fn a_history_goes_on_by_the_names_of_the_source() {
         assert_eq!((run.status, &*run.stdout), (1, "Dir/One: FAILED\n"));
     }
 }
+
+/// Other programs would not find it by its old name where names are told apart.
+#[test]
+fn a_file_that_was_renamed_in_a_bag_keeps_it_from_being_finished() {
+    for disk in disks_that_keep_case() {
+        let trees = Trees::new();
+        trees.put("B", "it").put("x", "");
+        let bag = ["--manifest=bagit"];
+        disk.run(&trees, &bag).is_quiet();
+        let copied = |name| disk.copy().join("data").join(name);
+        fs::rename(copied("B"), copied("aside")).unwrap();
+        fs::rename(copied("aside"), copied("b")).unwrap();
+        disk.run(&trees, &bag).failed_naming(&[
+            &["B", "it is missing"],
+            &["b", "no record"],
+            &["copy", "not finished"],
+        ]);
+    }
+}

@@ -146,7 +146,7 @@ impl BagWriter {
                 io::Result::Ok(path.and_then(|path| PathBase::Payload.of_bag_path(path)))
             }
         };
-        let inventory = inventory.respelled(payload.as_fd(), of_written())?;
+        let inventory = inventory.respelled(payload.as_fd(), root, of_written())?;
         let (mut found, mut next_line) = (inventory.paths()?, of_written());
         let mut mismatches = Vec::new();
         let mut line = next_line()?;

@@ -150,7 +150,7 @@ impl GenerationWriter {
         let inventory = Inventory::of(root, most_open, Kinds::FilesAndDirectories, is_listed)?;
         let mut written = of_run()?;
         let next = || Ok(written.next()?.map(|record| record.path));
-        let inventory = inventory.respelled(root, next)?;
+        let inventory = inventory.respelled(root, root, next)?;
         let tree = Tree {
             root,
             algorithms: self.algorithms,
