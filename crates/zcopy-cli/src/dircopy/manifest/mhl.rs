@@ -4,6 +4,7 @@
 //! - `format`: the names of digests.
 //! - `history`: finds and verifies the generations of a tree; `chain`: the list of them.
 //! - `generation`: reads the files of one generation; `xml`: elements and their text.
+//! - `renames`: the names that files had before.
 //! - `ignore`: which files a history leaves out.
 //! - `directories`: the digests of directories.
 //! - `write`: writes a generation; `knowledge`: how a run knows a digest.
@@ -18,6 +19,7 @@ mod chain;
 mod directories;
 mod format;
 mod generation;
+mod renames;
 mod xml;
 
 pub(crate) use format::text_of;

@@ -202,6 +202,34 @@ fn a_file_that_ascmhl_found_renamed_has_its_new_name_alone() {
     assert_eq!(run.status, 0, "{run:?}");
 }
 
+/// A file that has the old name of a renamed one was never verified.
+#[test]
+fn a_new_file_under_the_old_name_of_a_renamed_one_is_verified() {
+    let Some((ascmhl, _)) = ascmhl() else { return };
+    let trees = Trees::new();
+    trees.put("old", "of the first").put("other", "");
+    let options = ["create", "-h", "xxh64", "--detect_renaming"];
+    assert_eq!(ascmhl.run(&options, &trees.source()).status, 0);
+    fs::rename(trees.original("old"), trees.original("new")).unwrap();
+    assert_eq!(ascmhl.run(&options, &trees.source()).status, 0);
+    trees.put("old", "of the second");
+    // It calls the file another version of the renamed one, and its digest a failure.
+    let run = ascmhl.run(&options, &trees.source());
+    assert_eq!(run.status, VERIFICATION_FAILED, "{run:?}");
+    assert_eq!(check(&trees.source(), &["--quiet", "--strict"]).status, 0);
+    trees.succeeds(&[MHL]);
+    assert_eq!(trees.check(&["--quiet", "--strict"]).status, 0);
+    for tree in [trees.source(), trees.copy()] {
+        for (name, other) in [("old", "new"), ("new", "old")] {
+            flip_a_byte(&tree.join(name));
+            let run = check(&tree, &["--silent", "--no-summary"]);
+            let expected = format!("{name}: FAILED\n");
+            assert_eq!((run.status, run.stdout), (1, expected), "{other} is whole");
+            flip_a_byte(&tree.join(name));
+        }
+    }
+}
+
 /// Nothing is called verified that was not compared.
 #[test]
 fn hashes_without_room_for_one_of_the_history_are_refused() {

@@ -12,6 +12,8 @@ pub(super) struct Listed {
     pub(super) path: String,
     /// The checksums that the file should have: those of a file that failed are not among them.
     pub(super) file: Option<FileDigest>,
+    /// The checksums that the file has, and that differed from earlier ones.
+    pub(super) failed: Option<FileDigest>,
     /// The path that the file had in earlier generations.
     pub(super) previous_path: Option<String>,
 }
@@ -46,6 +48,7 @@ impl<R: BufRead> Generation<R> {
                         listed = Some(Listed {
                             path: String::new(),
                             file: None,
+                            failed: None,
                             previous_path: None,
                         });
                     }
@@ -56,7 +59,7 @@ impl<R: BufRead> Generation<R> {
                     ("path", Some(listed)) => listed.path = text,
                     ("previousPath", Some(listed)) => listed.previous_path = Some(text),
                     ("hash", Some(_)) => return Ok(listed),
-                    (format, Some(listed)) if !has_failed => {
+                    (format, Some(listed)) => {
                         let Some(algorithm) = format::algorithm_of(format) else {
                             continue;
                         };
@@ -65,7 +68,12 @@ impl<R: BufRead> Generation<R> {
                             || io::Error::other(format!("{format}: {text:?} is no digest"));
                         let checksum = checksum.ok_or_else(malformed)?;
                         let new = FileDigest::from_checksum(algorithm, &checksum);
-                        listed.file = match (listed.file, new) {
+                        let found = if has_failed {
+                            &mut listed.failed
+                        } else {
+                            &mut listed.file
+                        };
+                        *found = match (*found, new) {
                             (Some(file), Some(new)) => Some(file.joined(new)),
                             (file, new) => file.or(new),
                         };

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::chain::{self, Link};
 use super::generation::{Generation, Listed};
 use super::ignore::Ignore;
+use super::renames::{Renames, Reused};
 use super::{CHAIN, DIRECTORY};
 use crate::common::digest::Algorithm;
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
@@ -72,8 +73,6 @@ pub(crate) struct History {
     pub(super) is_compared: bool,
     pub(super) ignore: Ignore,
     algorithm: Option<Algorithm>,
-    /// Paths that files had before they were renamed.
-    renamed: Vec<Vec<u8>>,
     /// Generations that are damaged, and lists that cannot be read.
     damaged: Vec<DamagedFile>,
 }
@@ -127,7 +126,6 @@ impl History {
             compared,
             ignore: Ignore::new(Vec::new()),
             algorithm: None,
-            renamed: Vec::new(),
             damaged,
         }
     }
@@ -160,14 +158,8 @@ impl History {
             is_compared: self.is_compared,
             ignore: self.ignore.clone(),
             algorithm: self.algorithm,
-            renamed: Vec::new(),
             damaged: Vec::new(),
         }
-    }
-
-    /// The paths that files had before they were renamed, once the generations have been read.
-    pub(crate) fn take_renamed(&mut self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.renamed)
     }
 
     pub(crate) fn take_damaged(&mut self) -> Vec<DamagedFile> {
@@ -188,37 +180,62 @@ impl History {
     /// The error of `add`.
     pub(crate) fn read(
         &mut self,
-        mut add: impl FnMut(Part, &mut Files) -> io::Result<()>,
+        mut add: impl FnMut(Part, &mut Files<'_>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let own = self.generations.iter().map(|file| (Part::Own, file));
-        let compared = self.compared.iter().map(|file| (Part::Compared, file));
-        for (part, file) in own.chain(compared) {
-            let opened = match file.open() {
-                Ok(opened) => opened,
-                Err(error) => {
-                    self.damaged.push(file.damaged(error.into()));
-                    continue;
+        for part in [Part::Own, Part::Compared] {
+            let files = match part {
+                Part::Own => self.generations.clone(),
+                Part::Compared => self.compared.clone(),
+            };
+            let renames = renames_of(&files);
+            let mut reused = Reused::default();
+            for (index, file) in files.iter().enumerate() {
+                let generation = match file.open() {
+                    Ok(opened) => Generation::of(BufReader::with_capacity(BLOCK, opened)),
+                    Err(error) => {
+                        self.damaged.push(file.damaged(error.into()));
+                        continue;
+                    }
+                };
+                let mut files = Files {
+                    generation,
+                    index,
+                    renames: &renames,
+                    reused: &mut reused,
+                    algorithm: None,
+                    damage: None,
+                };
+                add(part, &mut files)?;
+                if let Some(damage) = files.damage.take() {
+                    self.damaged.push(file.damaged(damage));
                 }
-            };
-            let source = BufReader::with_capacity(BLOCK, opened);
-            let mut files = Files {
-                generation: Generation::of(source),
-                algorithm: None,
-                renamed: Vec::new(),
-                damage: None,
-            };
-            add(part, &mut files)?;
-            if let Some(damage) = files.damage.take() {
-                self.damaged.push(file.damaged(damage));
-            }
-            if part == Part::Own {
-                self.algorithm = files.algorithm.or(self.algorithm);
-                self.renamed.append(&mut files.renamed);
-                self.ignore = Ignore::new(files.generation.patterns);
+                if part == Part::Own {
+                    self.algorithm = files.algorithm.or(self.algorithm);
+                    self.ignore = Ignore::new(files.generation.patterns);
+                }
             }
         }
         Ok(())
     }
+}
+
+/// The renamed files that generations tell of. Those that cannot be read are reported later. The
+/// first one has no earlier names.
+fn renames_of(files: &[GenerationFile]) -> Renames {
+    let mut renames = Renames::default();
+    for (index, file) in files.iter().enumerate().skip(1) {
+        let Ok(opened) = file.open() else {
+            continue;
+        };
+        let mut generation = Generation::of(BufReader::with_capacity(BLOCK, opened));
+        while let Ok(Some(listed)) = generation.next() {
+            let previous = listed.previous_path;
+            if let Some(previous) = previous.filter(|previous| *previous != listed.path) {
+                renames.add(index, previous.into_bytes(), listed.path.into_bytes());
+            }
+        }
+    }
+    renames
 }
 
 /// Whether a generation belongs to the history of the destination.
@@ -230,15 +247,18 @@ pub(crate) enum Part {
 }
 
 /// The files of a generation.
-pub(crate) struct Files {
+pub(crate) struct Files<'a> {
     generation: Generation<BufReader<File>>,
+    /// Its place among the generations.
+    index: usize,
+    renames: &'a Renames,
+    reused: &'a mut Reused,
     /// The algorithm of the last file.
     algorithm: Option<Algorithm>,
-    renamed: Vec<Vec<u8>>,
     damage: Option<Damage>,
 }
 
-impl Files {
+impl Files<'_> {
     /// The next path and its digest. `None` at the end, or where the generation is malformed.
     pub(crate) fn next(&mut self) -> Option<(Vec<u8>, FileDigest)> {
         loop {
@@ -250,17 +270,17 @@ impl Files {
                 }
             };
             let Listed {
-                path,
-                file,
-                previous_path,
+                path, file, failed, ..
             } = listed;
-            let previous_path = previous_path.filter(|previous| *previous != path);
-            self.renamed.extend(previous_path.map(String::into_bytes));
-            let Some(file) = file else {
+            let path = path.into_bytes();
+            let is_first = self.reused.is_first(self.renames, &path, self.index);
+            let Some(file) = file.or(failed.filter(|_| is_first)) else {
                 continue;
             };
             self.algorithm = Some(file.algorithm);
-            return Some((path.into_bytes(), file));
+            if let Some(path) = self.renames.current(path, self.index) {
+                return Some((path, file));
+            }
         }
     }
 }

@@ -54,8 +54,7 @@ pub(crate) struct Archive {
     damaged: Vec<DamagedFile>,
     /// The lines of the manifests that no other one includes, and the entries of the journals.
     inputs: Inputs,
-    /// Inputs that come after these: files of the history that were renamed, all its files, and
-    /// those of another history.
+    /// Inputs that come after these: the files of the history, and those of another history.
     older: Vec<Inputs>,
     /// The generations of ASC MHL.
     history: Option<History>,
@@ -250,8 +249,8 @@ impl Archive {
     pub(crate) fn history(&self) -> io::Result<(History, Records)> {
         let history = self.history.as_ref().map(History::without_damage);
         let history = history.ok_or_else(|| io::Error::other("there is no history"))?;
-        // The last ones are only compared.
-        let older = self.older.iter().take(2);
+        // Those of the other history are only compared.
+        let older = self.older.iter().take(1);
         let sorted = older.flat_map(Inputs::sorted).collect();
         Ok((history, Records::merge(sorted)?))
     }

@@ -56,9 +56,6 @@ impl Archive {
                 Ok(next.map(|(path, file)| (path, JournalEntry::HasAlso(file))))
             })
         })?;
-        let mut renamed = history.take_renamed().into_iter();
-        let mut removed = InputsBuilder::default();
-        removed.sort(|| Ok(renamed.next().map(|path| (path, JournalEntry::Removed))))?;
         opening.damaged.append(&mut history.take_damaged());
         Ok(Self {
             kind: ManifestKind::Mhl,
@@ -71,7 +68,7 @@ impl Archive {
             newest_manifest,
             damaged: opening.damaged,
             inputs: opening.inputs.finish()?,
-            older: vec![removed.finish()?, own.finish()?, compared.finish()?],
+            older: vec![own.finish()?, compared.finish()?],
             history: Some(history),
             journals: opening.journals,
             stale,
