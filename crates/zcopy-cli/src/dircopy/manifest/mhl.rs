@@ -4,14 +4,14 @@
 //! - `format`: the names of digests.
 //! - `history`: finds and verifies the generations of a tree; `chain`: the list of them.
 //! - `generation`: reads the files of one generation; `xml`: elements and their text.
-//! - `renames`: the names that files had before.
+//! - `renames`: the names that files had before; `nested`: histories below the root of a tree.
 //! - `ignore`: which files a history leaves out.
 //! - `directories`: the digests of directories.
 //! - `write`: writes a generation; `knowledge`: how a run knows a digest.
 
 pub(crate) mod history;
-pub(crate) mod ignore;
 pub(crate) mod knowledge;
+pub(crate) mod nested;
 pub(crate) mod write;
 
 mod c4;
@@ -19,6 +19,7 @@ mod chain;
 mod directories;
 mod format;
 mod generation;
+mod ignore;
 mod renames;
 mod xml;
 

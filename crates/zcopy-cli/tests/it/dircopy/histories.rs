@@ -3,10 +3,10 @@
 use super::reference::{Reference, reference};
 use super::*;
 
-const MHL: &str = "--manifest=ascmhl";
+pub(super) const MHL: &str = "--manifest=ascmhl";
 
 /// The status of `ascmhl-debug verify` if a file differs.
-const VERIFICATION_FAILED: i32 = 11;
+pub(super) const VERIFICATION_FAILED: i32 = 11;
 
 fn tree() -> Trees {
     let trees = Trees::new();
@@ -23,12 +23,12 @@ fn tree() -> Trees {
 }
 
 /// `ascmhl`, and the program that verifies.
-fn ascmhl() -> Option<(Reference, Reference)> {
+pub(super) fn ascmhl() -> Option<(Reference, Reference)> {
     Some((reference("ascmhl")?, reference("ascmhl-debug")?))
 }
 
 #[track_caller]
-fn verifies(debug: &Reference, tree: &Path) {
+pub(super) fn verifies(debug: &Reference, tree: &Path) {
     for options in [&["verify"][..], &["verify", "-dh"]] {
         let run = debug.run(options, tree);
         assert_eq!(run.status, 0, "{options:?}: {run:?}");
@@ -36,7 +36,7 @@ fn verifies(debug: &Reference, tree: &Path) {
 }
 
 /// The generations of a tree, the oldest first.
-fn generations(tree: &Path) -> Vec<String> {
+pub(super) fn generations(tree: &Path) -> Vec<String> {
     let names = fs::read_dir(tree.join("ascmhl")).unwrap();
     let names = names.map(|entry| entry.unwrap().path());
     let mut names: Vec<_> = names
@@ -56,7 +56,7 @@ fn n_newest(tree: &Path, action: &str) -> usize {
     newest.matches(&format!("action=\"{action}\"")).count()
 }
 
-fn flip_a_byte(path: &Path) {
+pub(super) fn flip_a_byte(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     bytes[0] ^= 1;
     fs::write(path, bytes).unwrap();

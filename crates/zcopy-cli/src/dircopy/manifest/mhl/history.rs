@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::chain::{self, Link};
 use super::generation::{Generation, Listed};
 use super::ignore::Ignore;
+use super::nested::NestedHistories;
 use super::renames::{Renames, Reused};
 use super::{CHAIN, DIRECTORY};
 use crate::common::digest::Algorithm;
@@ -72,6 +73,8 @@ pub(crate) struct History {
     /// Whether there are such generations.
     pub(super) is_compared: bool,
     pub(super) ignore: Ignore,
+    /// The histories below the root.
+    nested: NestedHistories,
     algorithm: Option<Algorithm>,
     /// Generations that are damaged, and lists that cannot be read.
     damaged: Vec<DamagedFile>,
@@ -84,12 +87,12 @@ impl History {
     /// directory of the destination without a list is no history if `is_unfinished`: a killed run
     /// may have left it.
     pub(crate) fn find(
-        root: BorrowedFd<'_>,
-        source: Option<BorrowedFd<'_>>,
+        root: Option<&impl AsFd>,
+        source: Option<&impl AsFd>,
         is_unfinished: bool,
     ) -> Self {
         let mut damaged = Vec::new();
-        let mut generations_in = |root, is_unfinished, is_in_source| {
+        let mut generations_in = |root: BorrowedFd<'_>, is_unfinished, is_in_source| {
             generations_of(root, is_unfinished, is_in_source).unwrap_or_else(|damage| {
                 damaged.push(DamagedFile {
                     name: format!("{DIRECTORY}/{CHAIN}"),
@@ -99,8 +102,9 @@ impl History {
                 Vec::new()
             })
         };
-        let own = generations_in(root, is_unfinished, false);
-        let others = source.map(|source| generations_in(source, true, true));
+        let own = root.map(|root| generations_in(root.as_fd(), is_unfinished, false));
+        let own = own.unwrap_or_default();
+        let others = source.map(|source| generations_in(source.as_fd(), true, true));
         let others = others.unwrap_or_default();
         let n_own = own.len();
         let pairs = own.iter().zip(&others);
@@ -125,6 +129,7 @@ impl History {
             is_compared: !compared.is_empty(),
             compared,
             ignore: Ignore::new(Vec::new()),
+            nested: NestedHistories::default(),
             algorithm: None,
             damaged,
         }
@@ -145,8 +150,24 @@ impl History {
         self.algorithm
     }
 
-    pub(crate) fn ignore(&self) -> &Ignore {
+    pub(super) fn ignore(&self) -> &Ignore {
         &self.ignore
+    }
+
+    /// The generations as the list of all generations names them, the oldest first.
+    pub(super) fn links(&self) -> Vec<Link> {
+        let links = self.generations.iter().map(|file| file.link.clone());
+        links.collect()
+    }
+
+    /// Adds the histories below the root.
+    pub(crate) fn set_nested(&mut self, nested: NestedHistories) {
+        self.nested = nested;
+    }
+
+    /// Whether this history, and those below the root that a file is in, list the file, or should.
+    pub(crate) fn covers(&self, path: &[u8]) -> bool {
+        !self.ignore.matches_file(path) && !self.nested.ignore_file(path)
     }
 
     /// The same generations, without their damage.
@@ -157,6 +178,7 @@ impl History {
             compared: Vec::new(),
             is_compared: self.is_compared,
             ignore: self.ignore.clone(),
+            nested: self.nested.clone(),
             algorithm: self.algorithm,
             damaged: Vec::new(),
         }

@@ -5,6 +5,7 @@
 //! listed as an original.
 //!
 //! - `listing`: lists the tree; `elements`: the text of its elements.
+//! - `below`: the histories below the root, which the generation refers to.
 //! - `orphans`: what a killed run or another program has left.
 
 use std::ffi::{CStr, CString, OsStr};
@@ -37,10 +38,12 @@ use crate::dircopy::manifest::read::merge::{Records, Sorted};
 use crate::dircopy::manifest::read::spool::{PieceReader, Sorter, Spool};
 use crate::dircopy::manifest::record::Announced;
 use crate::dircopy::write::atomic_file::{Durability, Replace, temp_name};
-use elements::{date, write_digests};
+use below::{Below, Reference};
+use elements::{date, references, write_digests};
 use listing::{FileError, Tree, TreeElements};
 use orphans::Orphans;
 
+mod below;
 mod elements;
 mod listing;
 mod orphans;
@@ -64,6 +67,8 @@ pub(crate) struct GenerationWriter {
     mode: Mode,
     /// The files and directories of the tree, once they are listed.
     elements: Option<TreeElements>,
+    /// The newest generations of histories below the root.
+    references: Vec<Reference>,
 }
 
 impl GenerationWriter {
@@ -92,6 +97,7 @@ impl GenerationWriter {
             name: name_in_file_names(name),
             mode,
             elements: None,
+            references: Vec::new(),
         })
     }
 
@@ -140,11 +146,14 @@ impl GenerationWriter {
             let pieces = pieces.map(|piece| Sorted::Piece(PieceReader::new(&spool, piece)));
             Records::merge(pieces.collect())
         };
+        let below = Below::read(self.root.as_fd())?;
         let ignore = self.history.ignore.clone();
         let is_listed = |path: &[u8], is_directory: bool| {
             let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
             let is_hidden = temp_name::is_temp_name(name) || is_journal(path);
-            !is_hidden && !ignore.matches(path, is_directory)
+            let is_ignored =
+                ignore.matches(path, is_directory) || below.histories.ignore(path, is_directory);
+            !is_hidden && !is_ignored
         };
         let root = self.root.as_fd();
         let inventory = Inventory::of(root, most_open, Kinds::FilesAndDirectories, is_listed)?;
@@ -156,11 +165,15 @@ impl GenerationWriter {
             algorithms: self.algorithms,
             found: of_run()?,
             recorded: &mut self.recorded,
+            nested: &below.histories,
+            nested_records: below.records()?,
             reading,
             is_compared: self.history.is_compared,
         };
         let (elements, mut failures) = tree.list(&inventory)?;
         self.elements = Some(elements);
+        failures.extend(below.failures(root)?);
+        self.references = below.references(&ignore, &mut failures);
         for orphan in self.orphans()?.kept {
             let path = format!("{DIRECTORY}/{}", orphan.to_string_lossy());
             failures.push((path.into_bytes(), anyhow!(ORPHAN)));
@@ -171,7 +184,7 @@ impl GenerationWriter {
     /// The generations of the destination that the list of all generations lacks.
     fn orphans(&self) -> io::Result<Orphans> {
         match directory_in(self.root.as_fd()) {
-            Ok(directory) => Orphans::of(directory.as_fd(), &self.history.generations),
+            Ok(directory) => Orphans::of(directory.as_fd(), &self.history.links()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Orphans::default()),
             Err(error) => Err(error),
         }
@@ -191,7 +204,7 @@ impl GenerationWriter {
             Err(errno) => return Err(errno.into()),
         }
         let directory = Arc::new(directory_in(self.root.as_fd())?);
-        let orphans = Orphans::of(directory.as_fd(), &self.history.generations)?;
+        let orphans = Orphans::of(directory.as_fd(), &self.history.links())?;
         for name in &orphans.own {
             rustix::fs::unlinkat(&directory, &**name, AtFlags::empty())?;
         }
@@ -200,8 +213,7 @@ impl GenerationWriter {
             let copied = self.copy(generation, &directory);
             copied.map_err(|error| naming(&generation.link.name, &error))?;
         }
-        let generations = self.history.generations.iter();
-        let mut links: Vec<_> = generations.map(|file| file.link.clone()).collect();
+        let mut links = self.history.links();
         let number = links.last().map_or(1, |last| last.number.saturating_add(1));
         let mut time = Timestamp::now();
         let mut name = file_name(number, &self.name, time);
@@ -236,6 +248,7 @@ impl GenerationWriter {
         if !elements.is_empty {
             put(b"  </hashes>\n")?;
         }
+        put(&references(&self.references))?;
         put(b"</hashlist>\n")?;
         let link = Link {
             number,

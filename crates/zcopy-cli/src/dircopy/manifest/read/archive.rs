@@ -223,7 +223,7 @@ impl Archive {
             ManifestKind::Bag => path.starts_with(bag::PAYLOAD),
             ManifestKind::Mhl => {
                 let history = self.history.as_ref();
-                history.is_none_or(|history| !history.ignore().matches_file(path))
+                history.is_none_or(|history| history.covers(path))
             }
         }
     }

@@ -7,7 +7,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use jiff::Timestamp;
 use rustix::fs::Stat;
 
+use super::below::Reference;
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
+use crate::dircopy::manifest::mhl::c4;
 use crate::dircopy::manifest::mhl::directories::DirectoryDigest;
 use crate::dircopy::manifest::mhl::format::{FORMATS, text_of};
 use crate::dircopy::manifest::mhl::xml::escape;
@@ -30,6 +32,27 @@ pub(super) fn write_path(path: &[u8], stat: &Stat, size: Option<u64>, xml: &mut 
     // Only paths that XML can have are copied.
     escape(&OsStr::from_bytes(path).to_string_lossy(), xml);
     xml.extend_from_slice(b"</path>\n");
+}
+
+/// The element that names generations of histories below the root. Empty without any.
+pub(super) fn references(references: &[Reference]) -> Vec<u8> {
+    let mut xml = Vec::new();
+    if references.is_empty() {
+        return xml;
+    }
+    xml.extend_from_slice(b"  <references>\n");
+    for Reference { path, checksum } in references {
+        xml.extend_from_slice(b"    <hashlistreference>\n      <path>");
+        escape(path, &mut xml);
+        let c4 = c4::encode(checksum);
+        // Writing to a vector cannot fail.
+        let _ = writeln!(
+            xml,
+            "</path>\n      <c4>{c4}</c4>\n    </hashlistreference>"
+        );
+    }
+    xml.extend_from_slice(b"  </references>\n");
+    xml
 }
 
 pub(super) fn write_digests(

@@ -22,6 +22,7 @@ use crate::dircopy::manifest::inventory::Inventory;
 use crate::dircopy::manifest::mhl::directories::{DirectoryDigest, Entries};
 use crate::dircopy::manifest::mhl::format::FORMATS;
 use crate::dircopy::manifest::mhl::knowledge::Knowledge;
+use crate::dircopy::manifest::mhl::nested::NestedHistories;
 use crate::dircopy::manifest::mhl::xml::can_have;
 use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::read::merge::Records;
@@ -32,6 +33,10 @@ use crate::dircopy::write::temporary_file::temporary_file;
 /// The error of a file that is read for a generation.
 const DIFFERS: &str = "it differs from the digest that it was recorded with";
 
+/// The error of a file that the history of a directory above it does not list.
+const NOT_IN_NESTED: &str =
+    "the nearest history above it does not list it, so that other programs call it new";
+
 /// A tree, and what is known of its files.
 pub(super) struct Tree<'a> {
     pub(super) root: BorrowedFd<'a>,
@@ -40,6 +45,9 @@ pub(super) struct Tree<'a> {
     pub(super) found: Records,
     /// The records of the history.
     pub(super) recorded: &'a mut Records,
+    /// The histories below the root, and their records.
+    pub(super) nested: &'a NestedHistories,
+    pub(super) nested_records: Records,
     /// Whether the source has another history, which is only compared with.
     pub(super) is_compared: bool,
     /// How files are read that lack digests.
@@ -187,6 +195,9 @@ impl Listing<'_> {
         for (entries, (_, digest)) in above.entries.iter_mut().zip(&digests) {
             entries.add_directory(base_name(&path), *digest);
         }
+        if self.tree.nested.contain(&path) {
+            return Ok(());
+        }
         let stat = self.stat(&path)?;
         let mut xml = b"    <directoryhash>\n".to_vec();
         write_path(&path, &stat, None, &mut xml);
@@ -220,11 +231,18 @@ impl Listing<'_> {
         if self.tree.reading.is_interrupted() {
             return Ok(());
         }
-        let recorded = self
-            .tree
-            .recorded
-            .find(&path)?
-            .and_then(|record| record.file);
+        let is_nested = self.tree.nested.contain(&path);
+        let nested_record = if is_nested {
+            self.tree.nested_records.find(&path)?
+        } else {
+            None
+        };
+        let is_listed_there = nested_record.is_some();
+        let recorded = match nested_record {
+            Some(record) => Some(record),
+            None => self.tree.recorded.find(&path)?,
+        };
+        let recorded = recorded.and_then(|record| record.file);
         let found = self.tree.found.find(&path)?;
         let (file, knowledge) = match found {
             Some(Record {
@@ -282,6 +300,12 @@ impl Listing<'_> {
                     entries.add_file(base_name(&path), checksum);
                 }
             }
+        }
+        if is_listed_there {
+            return Ok(());
+        }
+        if is_nested {
+            self.failures.push((path.clone(), anyhow!(NOT_IN_NESTED)));
         }
         match (knowledge, recorded) {
             // The history has the file already.

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use rustix::fs::{Mode, OFlags};
 
 use crate::dircopy::manifest::mhl::chain::{self, Link};
-use crate::dircopy::manifest::mhl::history::{GenerationFile, sha512_of};
+use crate::dircopy::manifest::mhl::history::sha512_of;
 use crate::dircopy::manifest::read::contents::open_regular;
 use crate::dircopy::walk::listing;
 use crate::dircopy::walk::spelling::{key, stat};
@@ -23,7 +23,7 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
-    pub(super) fn of(directory: BorrowedFd<'_>, listed: &[GenerationFile]) -> io::Result<Self> {
+    pub(super) fn of(directory: BorrowedFd<'_>, listed: &[Link]) -> io::Result<Self> {
         let names = names_in(directory)?;
         let mut announced = Vec::new();
         for name in names
@@ -43,8 +43,7 @@ impl Orphans {
                 let is_exact = link.name.as_bytes() == name.to_bytes();
                 is_exact || is_listed_otherwise(directory, &names, link, &name)
             };
-            if !name.to_bytes().ends_with(b".mhl") || listed.iter().any(|file| has_name(&file.link))
-            {
+            if !name.to_bytes().ends_with(b".mhl") || listed.iter().any(has_name) {
                 continue;
             }
             let is_own = announced.iter().filter(|link| has_name(link)).any(|link| {

@@ -7,13 +7,15 @@ use std::os::fd::BorrowedFd;
 use super::inputs::InputsBuilder;
 use super::opening::{Journals, Opening};
 use super::{Archive, Verify};
+use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
 use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::mhl::history::{History, Part};
+use crate::dircopy::manifest::mhl::nested::NestedRead;
 
 impl Archive {
     /// Finds the history in the root of a tree, and verifies it. The history in the root of
-    /// `source` counts too.
+    /// `source` counts too, and so do the histories below both roots.
     ///
     /// The first digest of a file counts. A journal counts if it is newer than the newest generation
     /// of the tree, because a run writes its generation last.
@@ -34,7 +36,7 @@ impl Archive {
         with_entries.sort_by_key(|(_, header)| Reverse(header.time));
         let newest_journal = with_entries.first().map(|(_, header)| header.time);
         let is_unfinished = newest_journal.is_some() || !stale.is_empty();
-        let mut history = History::find(root, source, is_unfinished);
+        let mut history = History::find(Some(&root), source.as_ref(), is_unfinished);
         let newest_manifest = history.modified();
         for (journal, header) in with_entries {
             if Some(header.time) > newest_manifest {
@@ -46,16 +48,24 @@ impl Archive {
         let mut own = InputsBuilder::default();
         let mut compared = InputsBuilder::default();
         // The oldest generation takes precedence, as the newest manifest does elsewhere.
-        history.read(|part, files| {
+        let mut add = |part, next: &mut dyn FnMut() -> Option<(Vec<u8>, FileDigest)>| {
             let inputs = match part {
                 Part::Own => &mut own,
                 Part::Compared => &mut compared,
             };
-            inputs.sort(|| {
-                let next = files.next();
-                Ok(next.map(|(path, file)| (path, JournalEntry::HasAlso(file))))
+            inputs.sort(|| Ok(next().map(|(path, file)| (path, JournalEntry::HasAlso(file)))))
+        };
+        let mut nested = NestedRead::read(root, source, is_unfinished, &mut add)?;
+        history.read(|part, files| {
+            add(part, &mut || {
+                std::iter::from_fn(|| files.next()).find(|(path, _)| !nested.list(path))
             })
         })?;
+        history.set_nested(std::mem::take(&mut nested.histories));
+        // A run copies those of the source, and reports what is damaged at its end.
+        if source.is_none() {
+            opening.damaged.append(&mut nested.damaged);
+        }
         opening.damaged.append(&mut history.take_damaged());
         Ok(Self {
             kind: ManifestKind::Mhl,
