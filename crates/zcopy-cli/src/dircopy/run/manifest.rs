@@ -106,22 +106,41 @@ pub(crate) fn open_archive(
         (false, Some(algorithm)) => settings.algorithm = algorithm,
         // A new digest stands beside one that the history has.
         (true, Some(algorithm)) if settings.manifest.keeps_first_digest() => {
-            let wanted = AlgorithmSet::from(settings.algorithm);
-            let mut known = AlgorithmSet::from(algorithm).iter();
-            if !wanted.intersects(algorithm.into()) {
-                let Some(with_known) = known.find_map(|known| wanted.with(known)) else {
-                    let error = anyhow!(
-                        "--hash leaves no room for a function of its history; name fewer functions"
-                    );
-                    reporter.report_destination_error(&settings.destination, &error);
-                    return Err(Reported);
-                };
-                settings.algorithm = with_known.into();
+            if !AlgorithmSet::from(settings.algorithm).intersects(algorithm.into()) {
+                let mut known = AlgorithmSet::from(algorithm).iter();
+                add_algorithm(settings, reporter, |set| {
+                    known.find_map(|known| set.with(known))
+                })?;
             }
         }
         (_, None) | (true, Some(_)) => {}
     }
+    for algorithm in archive.compared_algorithms().iter() {
+        add_algorithm(settings, reporter, |set| set.with(algorithm))?;
+    }
+    let conflicts = archive.conflicts();
+    let conflicts =
+        conflicts.map_err(|error| report_unreadable_manifests(settings, reporter, error))?;
+    for (path, conflict) in conflicts {
+        reporter.report_error(Path::new(OsStr::from_bytes(&path)), &conflict.into());
+    }
     Ok(archive)
+}
+
+/// Adds a function of a history to those of the run. Fails if there is no room for it.
+fn add_algorithm(
+    settings: &mut Settings,
+    reporter: &Reporter<'_>,
+    with: impl FnOnce(AlgorithmSet) -> Option<AlgorithmSet>,
+) -> Result<(), Reported> {
+    let Some(set) = with(settings.algorithm.into()) else {
+        let error =
+            anyhow!("--hash leaves no room for a function of its history; name fewer functions");
+        reporter.report_destination_error(&settings.destination, &error);
+        return Err(Reported);
+    };
+    settings.algorithm = set.into();
+    Ok(())
 }
 
 /// Reports manifests of the destination that cannot be read.

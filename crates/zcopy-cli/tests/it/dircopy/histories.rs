@@ -230,6 +230,45 @@ fn a_new_file_under_the_old_name_of_a_renamed_one_is_verified() {
     }
 }
 
+/// Of two histories only that of the destination was compared with.
+#[test]
+fn a_copy_is_compared_with_both_histories_if_they_differ() {
+    let Some((ascmhl, _)) = ascmhl() else { return };
+    for own in ["xxh64", "md5"] {
+        let trees = Trees::new();
+        trees.put("file", "whole").put("other", "");
+        let run = ascmhl.run(&["create", "-h", "xxh64"], &trees.source());
+        assert_eq!(run.status, 0, "{run:?}");
+        // What the destination has on record is the damaged file.
+        flip_a_byte(&trees.original("file"));
+        fs::create_dir(trees.copy()).unwrap();
+        fs::copy(trees.original("file"), trees.copied("file")).unwrap();
+        let run = ascmhl.run(&["create", "-h", own], &trees.copy());
+        assert_eq!(run.status, 0, "{run:?}");
+        let run = trees.run(&[MHL]);
+        assert!(
+            run.status == 1 && run.stderr.contains("file: "),
+            "{own}: {run:?}"
+        );
+        // The other way round, the copy is what differs.
+        flip_a_byte(&trees.original("file"));
+        let run = trees.run(&[MHL, "--overwrite-policy=always"]);
+        assert!(
+            run.status == 1 && run.stderr.contains("file: "),
+            "{own}: {run:?}"
+        );
+        // A file that both have on record is whole.
+        let trees = Trees::new();
+        trees.put("file", "whole").put_copy("file", "whole");
+        for (hash, tree) in [("xxh64", trees.source()), (own, trees.copy())] {
+            let run = ascmhl.run(&["create", "-h", hash], &tree);
+            assert_eq!(run.status, 0, "{run:?}");
+        }
+        trees.succeeds(&[MHL]);
+        assert_eq!(trees.check(&["--quiet", "--strict"]).status, 0);
+    }
+}
+
 /// Nothing is called verified that was not compared.
 #[test]
 fn hashes_without_room_for_one_of_the_history_are_refused() {

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::damage::Damage;
 use super::merge::Records;
-use crate::common::digest::Algorithm;
+use crate::common::digest::{Algorithm, AlgorithmSet};
 use crate::dircopy::manifest::bag::{self, PathBase};
 use crate::dircopy::manifest::header::{Copied, Header, Included};
 use crate::dircopy::manifest::journal::LeftJournal;
@@ -27,6 +27,7 @@ mod inputs;
 mod opening;
 mod opening_bag;
 mod opening_mhl;
+mod two_histories;
 
 /// How far file times may be behind the clock that manifests take their times from: the kernel
 /// takes file times at its last tick, which is up to 10 ms ago (`CONFIG_HZ=100`), and twice that
@@ -56,6 +57,8 @@ pub(crate) struct Archive {
     inputs: Inputs,
     /// Inputs that come after these: the files of the history, and those of another history.
     older: Vec<Inputs>,
+    /// The functions that files are compared by with the other history.
+    compared_algorithms: AlgorithmSet,
     /// The generations of ASC MHL.
     history: Option<History>,
     /// Journals of runs that were killed.

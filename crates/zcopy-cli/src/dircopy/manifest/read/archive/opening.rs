@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 
 use super::inputs::InputsBuilder;
 use super::{Archive, DamagedFile, Verify, file_names};
+use crate::common::digest::AlgorithmSet;
 use crate::dircopy::file_ranges::FileRanges;
 use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
@@ -86,6 +87,7 @@ impl Archive {
             damaged: opening.damaged,
             inputs: opening.inputs.finish()?,
             older: Vec::new(),
+            compared_algorithms: AlgorithmSet::default(),
             history: None,
             journals: opening.journals,
             stale,

@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 use super::inputs::{Inputs, InputsBuilder};
 use super::opening::{Journals, Opening};
 use super::{Archive, DamagedFile, Verify};
+use crate::common::digest::AlgorithmSet;
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::bag::tag_files::{self, PayloadLines, UncheckedPayload};
 use crate::dircopy::manifest::bag::{self, PathBase};
@@ -102,6 +103,7 @@ impl Archive {
             damaged: opening.damaged,
             inputs,
             older: Vec::new(),
+            compared_algorithms: AlgorithmSet::default(),
             history: None,
             journals: opening.journals,
             stale,

@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use super::inputs::InputsBuilder;
 use super::opening::{Journals, Opening};
+use super::two_histories::Cover;
 use super::{Archive, Verify};
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
@@ -47,13 +48,21 @@ impl Archive {
         }
         let mut own = InputsBuilder::default();
         let mut compared = InputsBuilder::default();
+        let mut cover = Cover::default();
         // The oldest generation takes precedence, as the newest manifest does elsewhere.
         let mut add = |part, next: &mut dyn FnMut() -> Option<(Vec<u8>, FileDigest)>| {
             let inputs = match part {
                 Part::Own => &mut own,
                 Part::Compared => &mut compared,
             };
-            inputs.sort(|| Ok(next().map(|(path, file)| (path, JournalEntry::HasAlso(file)))))
+            inputs.sort(|| {
+                let next = next().inspect(|(_, file)| {
+                    if part == Part::Compared {
+                        cover.add(*file);
+                    }
+                });
+                Ok(next.map(|(path, file)| (path, JournalEntry::HasAlso(file))))
+            })
         };
         let mut nested = NestedRead::read(root, source, is_unfinished, &mut add)?;
         history.read(|part, files| {
@@ -79,6 +88,7 @@ impl Archive {
             damaged: opening.damaged,
             inputs: opening.inputs.finish()?,
             older: vec![own.finish()?, compared.finish()?],
+            compared_algorithms: cover.0,
             history: Some(history),
             journals: opening.journals,
             stale,
