@@ -36,6 +36,9 @@ pub(super) struct DiffersFromRecord {
 /// The error of an original that differs from its copy, which is as it was recorded.
 const DIFFERS_FROM_COPY: &str = "it differs from its copy, which is as it was recorded; --overwrite-policy=always replaces the copy";
 
+/// The error of an original that differs from its copy in an archive with a history.
+const DIFFERS_FROM_FIRST: &str = "it differs from the first digest that the history has of it";
+
 /// The error of an original that differs, as its copy does, from the digest that was recorded.
 const CANNOT_REPAIR: &str =
     "it differs from the digest that its copy was recorded with, so that it cannot repair the copy";
@@ -218,10 +221,12 @@ impl<'a> Copier<'a> {
             && found.is_as_recorded
             && !self.settings.manifest.keeps_first_digest();
         if !original.is_as_recorded && !may_be_newer {
-            bail!(if found.is_as_recorded {
-                DIFFERS_FROM_COPY
-            } else {
+            bail!(if !found.is_as_recorded {
                 CANNOT_REPAIR
+            } else if self.settings.manifest.keeps_first_digest() {
+                DIFFERS_FROM_FIRST
+            } else {
+                DIFFERS_FROM_COPY
             });
         }
         // The bytes of the copy have been counted.
@@ -265,7 +270,7 @@ impl<'a> Copier<'a> {
             }
         };
         if !is_as_recorded && self.settings.manifest.keeps_first_digest() {
-            bail!("it differs from the first digest that the history has of it");
+            bail!(DIFFERS_FROM_FIRST);
         }
         match (is_as_recorded, target.replace) {
             (true, _) => Ok(()),

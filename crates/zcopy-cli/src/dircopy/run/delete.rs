@@ -38,7 +38,7 @@ mod mover;
 mod originals;
 mod own_names;
 
-/// Refuses to move anything while the journal of a killed run is left: it may announce files that
+/// Refuses to move anything while the journal of an earlier run is left: it may announce files that
 /// have not got their names, and only a run that copies finds out which.
 pub(super) fn check_journals(
     settings: &Settings,
@@ -49,8 +49,8 @@ pub(super) fn check_journals(
         return Ok(());
     }
     let error = anyhow!(
-        "a run was killed here, and --delete would move files whose digests are not certain yet; \
-         run without --delete first"
+        "an earlier run has not finished here, and --delete would move files whose digests are not \
+         certain yet; run without --delete first"
     );
     reporter.report_destination_error(&settings.destination, &error);
     Err(Reported)

@@ -182,6 +182,9 @@ fn a_bag_is_finished_by_the_first_run_without_a_failure() {
     assert!(!trees.copied("manifest-sha256.txt").exists());
     let run = trees.check(&["--quiet"]);
     run.failed_naming(&[&["dst/bagit.txt", "the manifest is not finished"]]);
+    // It was not killed.
+    let run = trees.run(&[BAG, "--delete"]);
+    run.failed_naming(&[&["dst", "an earlier run has not finished here"]]);
 
     fs::remove_file(trees.original("a/link")).unwrap();
     fs::remove_file(trees.original(OsStr::from_bytes(b"a/\xff"))).unwrap();

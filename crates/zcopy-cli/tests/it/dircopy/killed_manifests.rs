@@ -161,7 +161,8 @@ fn a_history_records_no_copy_that_differs_from_what_a_killed_run_copied() {
         let run = trees.run(&options);
         assert_eq!(run.status, 1, "{run:?}");
         assert!(
-            run.stderr.contains("differs from what a killed run copied"),
+            run.stderr
+                .contains("differs from what an unfinished run copied"),
             "{run:?}"
         );
     }

@@ -313,7 +313,7 @@ impl Listing<'_> {
             // Only the journal of a killed run has its digest. In a generation the file would be an
             // original as it is now.
             (Knowledge::Differs, None) => Err(io::Error::other(format!(
-                "{} differs from what a killed run copied: repair it by --overwrite-policy=update, \
+                "{} differs from what an unfinished run copied: repair it by --overwrite-policy=update, \
                  or remove it",
                 quoted(OsStr::from_bytes(&path))
             ))),
