@@ -26,6 +26,7 @@ mod fuse;
 mod granularity;
 mod hard_links_copied;
 mod histories;
+mod histories_missing;
 mod histories_nested;
 mod holes;
 mod hostile;

@@ -31,3 +31,6 @@ pub(crate) const DIRECTORY: &str = "ascmhl";
 
 /// The list of all generations.
 const CHAIN: &str = "ascmhl_chain.xml";
+
+/// The name of this program in a generation.
+const TOOL: &str = "zc-dircopy";

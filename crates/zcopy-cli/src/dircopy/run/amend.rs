@@ -20,11 +20,13 @@ use crate::dircopy::args::{Args, accepted};
 use crate::dircopy::manifest::bag::PathBase;
 use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::kind::ManifestKind;
+use crate::dircopy::manifest::mhl::write::MissingOptions;
 use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, Verify};
 use crate::dircopy::manifest::write::output::Place;
 use crate::dircopy::manifest::write::update::{Carrying, OnChange, Update};
 use crate::dircopy::schedule::fd_budget::Descriptors;
 use crate::dircopy::settings::FIRST_DIGESTS;
+use crate::dircopy::walk::Exclude;
 
 /// The changes to make.
 #[derive(Clone, Debug)]
@@ -150,8 +152,13 @@ impl Amendment {
             });
         }
         let accepted = update.take_accepted();
+        let exclude = Exclude::default();
+        let missing = MissingOptions {
+            exclude: &exclude,
+            are_errors: true,
+        };
         let mismatches = update
-            .compare(self.most_open)
+            .compare(self.most_open, missing)
             .context("cannot read the tree")?;
         if !mismatches.is_empty() {
             let mismatches = mismatches.into_iter();

@@ -18,6 +18,7 @@ use crate::dircopy::finisher;
 use crate::dircopy::interrupt::{Interrupt, Interrupted};
 use crate::dircopy::manifest::bag::PathBase;
 use crate::dircopy::manifest::kind::ManifestKind;
+use crate::dircopy::manifest::mhl::write::MissingOptions;
 use crate::dircopy::manifest::read::archive::{Archive, DamagedFile, FileState, Verify};
 use crate::dircopy::manifest::read::copied_manifests::manifests_in_source;
 use crate::dircopy::manifest::write::output::Place;
@@ -255,8 +256,13 @@ pub(crate) fn finish_manifest(
     if settings.manifest != ManifestKind::Sums && interrupt.is_requested() {
         return None;
     }
+    let missing = MissingOptions {
+        exclude: &settings.exclude,
+        // What has failed may be what is missing.
+        are_errors: counts.failed.get() == 0,
+    };
     let mismatches = manifest
-        .compare(most_open)
+        .compare(most_open, missing)
         .map_err(|error| finisher::report_manifest_error(reporter, error))
         .ok()?;
     if settings.manifest != ManifestKind::Sums && interrupt.is_requested() {

@@ -6,10 +6,11 @@ use super::format;
 use super::xml::{Tag, Tags};
 use crate::dircopy::hash::FileDigest;
 
-/// A file of a generation.
+/// A file or directory of a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) path: String,
+    pub(super) is_directory: bool,
     /// The checksums that the file should have: those of a file that failed are not among them.
     pub(super) file: Option<FileDigest>,
     /// The checksums that the file has, and that differed from earlier ones.
@@ -18,11 +19,13 @@ pub(super) struct Listed {
     pub(super) previous_path: Option<String>,
 }
 
-/// The files of a generation, one after another.
+/// The files and directories of a generation, one after another.
 pub(super) struct Generation<R> {
     tags: Tags<R>,
     /// The patterns that were read so far.
     pub(super) patterns: Vec<String>,
+    /// The program that wrote it.
+    pub(super) tool: String,
 }
 
 impl<R: BufRead> Generation<R> {
@@ -30,10 +33,11 @@ impl<R: BufRead> Generation<R> {
         Self {
             tags: Tags::of(source),
             patterns: Vec::new(),
+            tool: String::new(),
         }
     }
 
-    /// The next file.
+    /// The next file or directory.
     ///
     /// # Errors
     ///
@@ -44,9 +48,10 @@ impl<R: BufRead> Generation<R> {
         while let Some(tag) = self.tags.next()? {
             match tag {
                 Tag::Start { name, action, .. } => {
-                    if name == "hash" {
+                    if matches!(&*name, "hash" | "directoryhash") {
                         listed = Some(Listed {
                             path: String::new(),
+                            is_directory: name == "directoryhash",
                             file: None,
                             failed: None,
                             previous_path: None,
@@ -56,10 +61,11 @@ impl<R: BufRead> Generation<R> {
                 }
                 Tag::End { name, text } => match (&*name, &mut listed) {
                     ("pattern", None) => self.patterns.push(text),
+                    ("tool", None) => self.tool = text,
                     ("path", Some(listed)) => listed.path = text,
                     ("previousPath", Some(listed)) => listed.previous_path = Some(text),
-                    ("hash", Some(_)) => return Ok(listed),
-                    (format, Some(listed)) => {
+                    ("hash" | "directoryhash", Some(_)) => return Ok(listed),
+                    (format, Some(listed)) if !listed.is_directory => {
                         let Some(algorithm) = format::algorithm_of(format) else {
                             continue;
                         };

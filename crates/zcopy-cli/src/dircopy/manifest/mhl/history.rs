@@ -14,13 +14,15 @@ use super::generation::{Generation, Listed};
 use super::ignore::Ignore;
 use super::nested::NestedHistories;
 use super::renames::{Renames, Reused};
-use super::{CHAIN, DIRECTORY};
+use super::{CHAIN, DIRECTORY, TOOL};
 use crate::common::digest::Algorithm;
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
 use crate::dircopy::hash::FileDigest;
+use crate::dircopy::manifest::journal::is_journal;
 use crate::dircopy::manifest::read::archive::DamagedFile;
 use crate::dircopy::manifest::read::contents::open_regular;
 use crate::dircopy::manifest::read::damage::Damage;
+use crate::dircopy::write::atomic_file::temp_name;
 
 /// How much is read at once, in bytes.
 const BLOCK: usize = 64 << 10;
@@ -72,7 +74,12 @@ pub(crate) struct History {
     compared: Vec<GenerationFile>,
     /// Whether there are such generations.
     pub(super) is_compared: bool,
+    /// What the history leaves out. For a run these are not the patterns that earlier runs have added
+    /// for missing entries: the run finds out whether they are still missing.
     pub(super) ignore: Ignore,
+    /// For a run, the patterns of the newest generation.
+    pub(super) earlier: Ignore,
+    is_of_run: bool,
     /// The histories below the root.
     nested: NestedHistories,
     algorithm: Option<Algorithm>,
@@ -129,6 +136,8 @@ impl History {
             is_compared: !compared.is_empty(),
             compared,
             ignore: Ignore::new(Vec::new()),
+            earlier: Ignore::new(Vec::new()),
+            is_of_run: source.is_some(),
             nested: NestedHistories::default(),
             algorithm: None,
             damaged,
@@ -178,6 +187,8 @@ impl History {
             compared: Vec::new(),
             is_compared: self.is_compared,
             ignore: self.ignore.clone(),
+            earlier: self.earlier.clone(),
+            is_of_run: self.is_of_run,
             nested: self.nested.clone(),
             algorithm: self.algorithm,
             damaged: Vec::new(),
@@ -209,7 +220,7 @@ impl History {
                 Part::Own => self.generations.clone(),
                 Part::Compared => self.compared.clone(),
             };
-            let renames = renames_of(&files);
+            let renames = self.survey(part, &files);
             let mut reused = Reused::default();
             for (index, file) in files.iter().enumerate() {
                 let generation = match file.open() {
@@ -222,6 +233,7 @@ impl History {
                 let mut files = Files {
                     generation,
                     index,
+                    ignore: &self.ignore,
                     renames: &renames,
                     reused: &mut reused,
                     algorithm: None,
@@ -233,7 +245,62 @@ impl History {
                 }
                 if part == Part::Own {
                     self.algorithm = files.algorithm.or(self.algorithm);
-                    self.ignore = Ignore::new(files.generation.patterns);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the renamed files and the patterns that generations tell of. Those that cannot be read
+    /// are reported later.
+    fn survey(&mut self, part: Part, files: &[GenerationFile]) -> Renames {
+        let mut renames = Renames::default();
+        for (index, file) in files.iter().enumerate() {
+            let Ok(opened) = file.open() else {
+                continue;
+            };
+            let mut generation = Generation::of(BufReader::with_capacity(BLOCK, opened));
+            while let Ok(Some(listed)) = generation.next() {
+                // The first one has no earlier names, and patterns come in front.
+                if index == 0 {
+                    break;
+                }
+                let previous = listed.previous_path;
+                if let Some(previous) = previous.filter(|previous| *previous != listed.path) {
+                    renames.add(index, previous.into_bytes(), listed.path.into_bytes());
+                }
+            }
+            let is_added = self.is_of_run && generation.tool == TOOL;
+            if part == Part::Own {
+                self.earlier = Ignore::new(generation.patterns);
+                if !is_added {
+                    self.ignore = self.earlier.clone();
+                }
+            }
+        }
+        renames
+    }
+
+    /// Shows the paths of all files and directories that the generations list, by their present
+    /// names. The paths of directories end in a slash. Generations that cannot be read are skipped.
+    ///
+    /// # Errors
+    ///
+    /// The error of `show`.
+    pub(super) fn each_path(
+        &self,
+        mut show: impl FnMut(Vec<u8>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let renames = self.without_damage().survey(Part::Own, &self.generations);
+        for (index, file) in self.generations.iter().enumerate() {
+            let Ok(opened) = file.open() else {
+                continue;
+            };
+            let mut generation = Generation::of(BufReader::with_capacity(BLOCK, opened));
+            while let Ok(Some(listed)) = generation.next() {
+                if let Some(mut path) = renames.current(listed.path.into_bytes(), index) {
+                    path.extend(listed.is_directory.then_some(b'/'));
+                    show(path)?;
                 }
             }
         }
@@ -241,23 +308,11 @@ impl History {
     }
 }
 
-/// The renamed files that generations tell of. Those that cannot be read are reported later. The
-/// first one has no earlier names.
-fn renames_of(files: &[GenerationFile]) -> Renames {
-    let mut renames = Renames::default();
-    for (index, file) in files.iter().enumerate().skip(1) {
-        let Ok(opened) = file.open() else {
-            continue;
-        };
-        let mut generation = Generation::of(BufReader::with_capacity(BLOCK, opened));
-        while let Ok(Some(listed)) = generation.next() {
-            let previous = listed.previous_path;
-            if let Some(previous) = previous.filter(|previous| *previous != listed.path) {
-                renames.add(index, previous.into_bytes(), listed.path.into_bytes());
-            }
-        }
-    }
-    renames
+/// Whether an entry is a file under construction, or a journal, which another program may have
+/// listed.
+pub(super) fn is_hidden(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    temp_name::is_temp_name(name) || is_journal(path)
 }
 
 /// Whether a generation belongs to the history of the destination.
@@ -273,6 +328,7 @@ pub(crate) struct Files<'a> {
     generation: Generation<BufReader<File>>,
     /// Its place among the generations.
     index: usize,
+    ignore: &'a Ignore,
     renames: &'a Renames,
     reused: &'a mut Reused,
     /// The algorithm of the last file.
@@ -292,15 +348,26 @@ impl Files<'_> {
                 }
             };
             let Listed {
-                path, file, failed, ..
+                path,
+                is_directory,
+                file,
+                failed,
+                ..
             } = listed;
+            if is_directory {
+                continue;
+            }
             let path = path.into_bytes();
             let is_first = self.reused.is_first(self.renames, &path, self.index);
             let Some(file) = file.or(failed.filter(|_| is_first)) else {
                 continue;
             };
             self.algorithm = Some(file.algorithm);
-            if let Some(path) = self.renames.current(path, self.index) {
+            let is_left_out = |path: &[u8]| {
+                is_hidden(path) || !self.ignore.is_default() && self.ignore.matches_file(path)
+            };
+            let path = self.renames.current(path, self.index);
+            if let Some(path) = path.filter(|path| !is_left_out(path)) {
                 return Some((path, file));
             }
         }

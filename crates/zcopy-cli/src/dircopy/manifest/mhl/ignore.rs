@@ -41,18 +41,33 @@ impl Ignore {
 
     /// Whether an entry is left out by its own name or path.
     pub(super) fn matches(&self, path: &[u8], is_directory: bool) -> bool {
-        let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-        let path = Path::new(OsStr::from_bytes(path));
-        self.compiled
-            .matches(OsStr::from_bytes(name), is_directory, || path)
+        matches(&self.compiled, path, is_directory)
     }
 
     /// Whether a file or a directory above it is left out.
     pub(crate) fn matches_file(&self, path: &[u8]) -> bool {
-        let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        let mut above = slashes.map(|(at, _)| &path[..at]);
-        above.any(|directory| self.matches(directory, true)) || self.matches(path, false)
+        matches_with_above(&self.compiled, path, false)
     }
+
+    /// Whether it has no patterns but those of every history.
+    pub(super) fn is_default(&self) -> bool {
+        self.patterns.len() == DEFAULT.len()
+    }
+}
+
+/// Whether an entry is left out by its own name or path.
+fn matches(exclude: &Exclude, path: &[u8], is_directory: bool) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let path = Path::new(OsStr::from_bytes(path));
+    exclude.matches(OsStr::from_bytes(name), is_directory, || path)
+}
+
+/// Whether an entry or a directory above it is left out. The path of a directory may end in a slash.
+pub(super) fn matches_with_above(exclude: &Exclude, path: &[u8], is_directory: bool) -> bool {
+    let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    let mut above = slashes.map(|(at, _)| &path[..at]);
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    above.any(|directory| matches(exclude, directory, true)) || matches(exclude, path, is_directory)
 }
 
 #[cfg(test)]

@@ -6,11 +6,13 @@
 //!
 //! - `listing`: lists the tree; `elements`: the text of its elements.
 //! - `below`: the histories below the root, which the generation refers to.
+//! - `missing`: entries that earlier generations list, and that are gone or excluded.
 //! - `orphans`: what a killed run or another program has left.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,10 +22,10 @@ use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::chain::{self, Link};
-use super::history::{GenerationFile, History, directory_in};
+use super::history::{GenerationFile, History, directory_in, is_hidden};
 use super::knowledge::Knowledge;
 use super::xml::{can_have, escape};
-use super::{CHAIN, DIRECTORY};
+use super::{CHAIN, DIRECTORY, TOOL};
 use crate::common::cli::message;
 use crate::common::digest::AlgorithmSet;
 use crate::common::digest::checksum::{ChecksumAlgorithm, Hasher};
@@ -33,7 +35,6 @@ use crate::dircopy::manifest::buffered_file::{BufferedFile, remove_leftovers};
 use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::inventory::{Inventory, Kinds};
 use crate::dircopy::manifest::journal::entry::JournalEntry;
-use crate::dircopy::manifest::journal::is_journal;
 use crate::dircopy::manifest::read::merge::{Records, Sorted};
 use crate::dircopy::manifest::read::spool::{PieceReader, Sorter, Spool};
 use crate::dircopy::manifest::record::Announced;
@@ -41,15 +42,24 @@ use crate::dircopy::write::atomic_file::{Durability, Replace, temp_name};
 use below::{Below, Reference};
 use elements::{date, references, write_digests};
 use listing::{FileError, Tree, TreeElements};
+use missing::Missing;
+
+pub(crate) use missing::MissingOptions;
+
 use orphans::Orphans;
 
 mod below;
 mod elements;
 mod listing;
+mod missing;
 mod orphans;
 
 /// The error of a generation that the list of all generations lacks.
 const ORPHAN: &str = "ascmhl_chain.xml lacks this generation, which stays and does not count";
+
+/// The error of a tree that `ascmhl` cannot verify: its patterns match no path with a line feed.
+const LINE_FEED: &str =
+    "ascmhl takes its own files for new ones, as the path of the tree has a line feed";
 
 /// A generation that is being written. If this is dropped, nothing remains of it.
 #[derive(Debug)]
@@ -69,11 +79,15 @@ pub(crate) struct GenerationWriter {
     elements: Option<TreeElements>,
     /// The newest generations of histories below the root.
     references: Vec<Reference>,
+    /// Patterns of entries that are excluded, and that earlier generations list.
+    added_patterns: Vec<String>,
+    /// Whether the path of the tree has a line feed.
+    has_line_feed: bool,
 }
 
 impl GenerationWriter {
     /// Begins a generation of the history in `root`. `recorded` are the records of the history, and
-    /// `name` is the name of the tree.
+    /// `name` is the path of the tree.
     ///
     /// # Errors
     ///
@@ -86,6 +100,7 @@ impl GenerationWriter {
         name: &Path,
         mode: Mode,
     ) -> io::Result<Self> {
+        let has_line_feed = name.as_os_str().as_bytes().contains(&b'\n');
         let name = name.file_name().unwrap_or(OsStr::new("root"));
         Ok(Self {
             root: Arc::clone(root),
@@ -98,6 +113,8 @@ impl GenerationWriter {
             mode,
             elements: None,
             references: Vec::new(),
+            added_patterns: Vec::new(),
+            has_line_feed,
         })
     }
 
@@ -127,7 +144,7 @@ impl GenerationWriter {
     }
 
     /// Walks the tree, and makes the elements of its files and directories. Returns the files that
-    /// cannot be read, each with its error. After a signal nothing more is read, and the generation
+    /// cannot be read, and entries that other programs call missing, each with its error. After a signal nothing more is read, and the generation
     /// is not to be finished.
     ///
     /// # Errors
@@ -136,6 +153,7 @@ impl GenerationWriter {
     pub(crate) fn list(
         &mut self,
         most_open: usize,
+        missing: MissingOptions<'_>,
         reading: ReadOptions<'_>,
     ) -> io::Result<Vec<FileError>> {
         let found = std::mem::replace(&mut self.found, Sorter::new(Spool::new()?));
@@ -149,11 +167,9 @@ impl GenerationWriter {
         let below = Below::read(self.root.as_fd())?;
         let ignore = self.history.ignore.clone();
         let is_listed = |path: &[u8], is_directory: bool| {
-            let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-            let is_hidden = temp_name::is_temp_name(name) || is_journal(path);
             let is_ignored =
                 ignore.matches(path, is_directory) || below.histories.ignore(path, is_directory);
-            !is_hidden && !is_ignored
+            !is_hidden(path) && !is_ignored
         };
         let root = self.root.as_fd();
         let inventory = Inventory::of(root, most_open, Kinds::FilesAndDirectories, is_listed)?;
@@ -174,6 +190,12 @@ impl GenerationWriter {
         self.elements = Some(elements);
         failures.extend(below.failures(root)?);
         self.references = below.references(&ignore, &mut failures);
+        let missing = Missing::find(root, &self.history, below.records()?, &inventory, missing)?;
+        failures.extend(missing.failures);
+        self.added_patterns = missing.patterns;
+        if self.has_line_feed {
+            failures.push((DIRECTORY.into(), anyhow!(LINE_FEED)));
+        }
         for orphan in self.orphans()?.kept {
             let path = format!("{DIRECTORY}/{}", orphan.to_string_lossy());
             failures.push((path.into_bytes(), anyhow!(ORPHAN)));
@@ -296,7 +318,7 @@ impl GenerationWriter {
         escape(&host, &mut xml);
         let _ = write!(
             xml,
-            "</hostname>\n    <tool version=\"{}\">zc-dircopy</tool>\n  </creatorinfo>\n  \
+            "</hostname>\n    <tool version=\"{}\">{TOOL}</tool>\n  </creatorinfo>\n  \
              <processinfo>\n    <process>transfer</process>\n",
             env!("CARGO_PKG_VERSION")
         );
@@ -306,7 +328,8 @@ impl GenerationWriter {
             xml.extend_from_slice(b"    </roothash>\n");
         }
         xml.extend_from_slice(b"    <ignore>\n");
-        for pattern in self.history.ignore.patterns() {
+        let patterns = self.history.ignore.patterns().iter();
+        for pattern in patterns.chain(&self.added_patterns) {
             xml.extend_from_slice(b"      <pattern>");
             escape(pattern, &mut xml);
             xml.extend_from_slice(b"</pattern>\n");

@@ -18,7 +18,7 @@ use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::header::{Copied, Header};
 use crate::dircopy::manifest::kind::ManifestKind;
 use crate::dircopy::manifest::mhl::knowledge::Knowledge;
-use crate::dircopy::manifest::mhl::write::GenerationWriter;
+use crate::dircopy::manifest::mhl::write::{GenerationWriter, MissingOptions};
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::write::atomic_file::Exclusivity;
 
@@ -133,11 +133,12 @@ impl Output {
     pub(super) fn compare(
         &mut self,
         most_open: usize,
+        missing: MissingOptions<'_>,
         reading: ReadOptions<'_>,
     ) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
         match self {
             Self::Sums(_) => Ok(Vec::new()),
-            Self::Mhl(generation) => generation.list(most_open, reading),
+            Self::Mhl(generation) => generation.list(most_open, missing, reading),
             Self::Bag(bag) => {
                 let mismatches = bag.compare(most_open)?.into_iter();
                 Ok(mismatches

@@ -18,6 +18,7 @@ use crate::dircopy::manifest::bag::misread::Misread;
 use crate::dircopy::manifest::hash_file::{ReadOptions, hash_file};
 use crate::dircopy::manifest::header::Header;
 use crate::dircopy::manifest::mhl::knowledge::Knowledge;
+use crate::dircopy::manifest::mhl::write::MissingOptions;
 use crate::dircopy::manifest::open_beneath::{self, Found};
 use crate::dircopy::manifest::read::archive::Archive;
 use crate::dircopy::manifest::read::merge::Records;
@@ -362,7 +363,7 @@ impl<'a> Update<'a> {
     }
 
     /// Compares the new manifest with the files of the tree, if it has to list all of them. Returns
-    /// the paths that differ, each with the reason.
+    /// the paths that differ, each with the reason. `missing` is for histories.
     ///
     /// # Errors
     ///
@@ -370,8 +371,10 @@ impl<'a> Update<'a> {
     pub(crate) fn compare(
         &mut self,
         most_open: usize,
+        missing: MissingOptions<'_>,
     ) -> io::Result<Vec<(Vec<u8>, anyhow::Error)>> {
-        let mut mismatches = self.output.compare(most_open, self.carrying.reading)?;
+        let reading = self.carrying.reading;
+        let mut mismatches = self.output.compare(most_open, missing, reading)?;
         mismatches.retain(|(path, _)| !self.incomplete.contains(path));
         Ok(mismatches)
     }
