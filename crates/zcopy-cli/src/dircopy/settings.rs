@@ -68,6 +68,8 @@ pub(crate) struct Settings {
     pub(crate) follows_symlinks: bool,
     pub(crate) one_file_system: bool,
     pub(crate) exclude: Exclude,
+    /// The rules that it was made of.
+    pub(crate) filters: Vec<Rule>,
     /// `--jobs`.
     pub(crate) n_jobs: Option<usize>,
     /// The blocks of a file that may wait to be hashed.
@@ -171,6 +173,7 @@ impl Settings {
             follows_symlinks: args.dereference,
             one_file_system: args.one_file_system,
             exclude,
+            filters,
             n_jobs: args.jobs.map(NonZeroUsize::get),
             rate_limiter: args.bwlimit.rate_limiter(),
             backend: args.lanes.backend(),

@@ -3,7 +3,8 @@
 //! - `c4`: digests of SHA-512 in base 58.
 //! - `format`: the names of digests.
 //! - `history`: finds and verifies the generations of a tree; `chain`: the list of them.
-//! - `generation`: reads the files of one generation; `xml`: elements and their text.
+//! - `generation`: reads one generation; `files`: its files by their present names; `xml`: elements
+//!   and their text.
 //! - `renames`: the names that files had before; `nested`: histories below the root of a tree.
 //! - `ignore`: which files a history leaves out.
 //! - `directories`: the digests of directories.
@@ -17,6 +18,7 @@ pub(crate) mod write;
 mod c4;
 mod chain;
 mod directories;
+mod files;
 mod format;
 mod generation;
 mod ignore;

@@ -25,7 +25,7 @@ use crate::dircopy::manifest::write::output::Place;
 use crate::dircopy::manifest::write::update::{Carrying, Update};
 use crate::dircopy::reporter::Reporter;
 use crate::dircopy::settings::Settings;
-use crate::dircopy::walk::Root;
+use crate::dircopy::walk::{Exclude, Root, Rule};
 
 /// The error of a run that copied nothing. Its cause has been reported.
 #[derive(Debug)]
@@ -118,6 +118,15 @@ pub(crate) fn open_archive(
     }
     for algorithm in archive.compared_algorithms().iter() {
         add_algorithm(settings, reporter, |set| set.with(algorithm))?;
+    }
+    if !archive.kept_histories().is_empty() {
+        let kept = archive.kept_histories().iter();
+        let kept = kept.map(|path| Rule::exclude_directory(path));
+        let filters: Vec<_> = kept.chain(settings.filters.iter().cloned()).collect();
+        settings.exclude = Exclude::from_rules(&filters).map_err(|error| {
+            reporter.report_destination_error(&settings.destination, &error.into());
+            Reported
+        })?;
     }
     let conflicts = archive.conflicts();
     let conflicts =

@@ -1,7 +1,7 @@
 //! Excludes entries from a copy by patterns, and includes some of them all the same.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
 use regex::{RegexSet, RegexSetBuilder};
@@ -47,6 +47,19 @@ impl Rule {
     pub(crate) fn exclude(pattern: OsString) -> Self {
         let effect = Effect::Exclude;
         Self { pattern, effect }
+    }
+
+    /// A rule that excludes the directory with this path from the root.
+    pub(crate) fn exclude_directory(path: &[u8]) -> Self {
+        let mut pattern = vec![b'/'];
+        for byte in path {
+            if matches!(byte, b'*' | b'?' | b'[' | b']' | b'{' | b'}' | b'\\') {
+                pattern.push(b'\\');
+            }
+            pattern.push(*byte);
+        }
+        pattern.push(b'/');
+        Self::exclude(OsString::from_vec(pattern))
     }
 }
 

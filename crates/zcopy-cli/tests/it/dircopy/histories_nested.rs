@@ -79,8 +79,32 @@ fn a_copy_with_nested_histories_is_verified_by_both_and_goes_on_in_ascmhl() {
     creates(&ascmhl, &trees.source());
     trees.succeeds(&[MHL]);
     verifies_all();
+    // They go on in the copy, and the next run replaces none by the shorter one of the source.
     creates(&ascmhl, &trees.copy());
     verifies_all();
+    for _ in 0..2 {
+        trees.succeeds(&[MHL]);
+        verifies_all();
+    }
+}
+
+#[test]
+fn what_a_run_excludes_below_a_nested_history_is_not_missing() {
+    let Some((ascmhl, debug)) = ascmhl() else {
+        return;
+    };
+    for exclude in ["/card/inner", "/card/inner/clip", "deep", "card", "clip"] {
+        let trees = tree(&ascmhl);
+        trees.succeeds(&[MHL, "--exclude", exclude]);
+        let run = debug.run(&["verify"], &trees.copy());
+        assert_eq!(run.status, 0, "{exclude}: {run:?}");
+        assert_eq!(trees.check(&["--quiet", "--strict"]).status, 0, "{exclude}");
+        trees.succeeds(&[MHL]);
+        verifies(&debug, &trees.copy());
+        assert_eq!(trees.check(&["--quiet", "--strict"]).status, 0, "{exclude}");
+        flip_a_byte(&trees.copied("card/inner/deep/clip"));
+        assert_eq!(trees.check(&["--quiet"]).status, 1, "{exclude}");
+    }
 }
 
 #[test]

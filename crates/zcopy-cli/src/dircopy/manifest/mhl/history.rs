@@ -10,19 +10,17 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::chain::{self, Link};
-use super::generation::{Generation, Listed};
+use super::files::Files;
+use super::generation::Generation;
 use super::ignore::Ignore;
 use super::nested::NestedHistories;
 use super::renames::{Renames, Reused};
 use super::{CHAIN, DIRECTORY, TOOL};
 use crate::common::digest::Algorithm;
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
-use crate::dircopy::hash::FileDigest;
-use crate::dircopy::manifest::journal::is_journal;
 use crate::dircopy::manifest::read::archive::DamagedFile;
 use crate::dircopy::manifest::read::contents::open_regular;
 use crate::dircopy::manifest::read::damage::Damage;
-use crate::dircopy::write::atomic_file::temp_name;
 
 /// How much is read at once, in bytes.
 const BLOCK: usize = 64 << 10;
@@ -74,6 +72,8 @@ pub(crate) struct History {
     compared: Vec<GenerationFile>,
     /// Whether there are such generations.
     pub(super) is_compared: bool,
+    /// Whether the destination has generations that the source lacks.
+    pub(super) has_more: bool,
     /// What the history leaves out. For a run these are not the patterns that earlier runs have added
     /// for missing entries: the run finds out whether they are still missing.
     pub(super) ignore: Ignore,
@@ -134,6 +134,7 @@ impl History {
             generations,
             n_own,
             is_compared: !compared.is_empty(),
+            has_more: n_own > n_common,
             compared,
             ignore: Ignore::new(Vec::new()),
             earlier: Ignore::new(Vec::new()),
@@ -186,6 +187,7 @@ impl History {
             n_own: self.n_own,
             compared: Vec::new(),
             is_compared: self.is_compared,
+            has_more: self.has_more,
             ignore: self.ignore.clone(),
             earlier: self.earlier.clone(),
             is_of_run: self.is_of_run,
@@ -251,6 +253,20 @@ impl History {
         Ok(())
     }
 
+    /// Whether the history leaves a file out, once it has been [read](Self::read), or its patterns
+    /// have.
+    pub(crate) fn leaves_out(&self, path: &[u8]) -> bool {
+        self.ignore.matches_listed(path)
+    }
+
+    /// Reads the patterns of the generations.
+    pub(crate) fn read_patterns(&mut self) {
+        let files = self.generations.clone();
+        for file in &files {
+            self.survey(Part::Own, std::slice::from_ref(file));
+        }
+    }
+
     /// Reads the renamed files and the patterns that generations tell of. Those that cannot be read
     /// are reported later.
     fn survey(&mut self, part: Part, files: &[GenerationFile]) -> Renames {
@@ -308,70 +324,12 @@ impl History {
     }
 }
 
-/// Whether an entry is a file under construction, or a journal, which another program may have
-/// listed.
-pub(super) fn is_hidden(path: &[u8]) -> bool {
-    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    temp_name::is_temp_name(name) || is_journal(path)
-}
-
 /// Whether a generation belongs to the history of the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Own,
     /// It belongs to another history, that of the source.
     Compared,
-}
-
-/// The files of a generation.
-pub(crate) struct Files<'a> {
-    generation: Generation<BufReader<File>>,
-    /// Its place among the generations.
-    index: usize,
-    ignore: &'a Ignore,
-    renames: &'a Renames,
-    reused: &'a mut Reused,
-    /// The algorithm of the last file.
-    algorithm: Option<Algorithm>,
-    damage: Option<Damage>,
-}
-
-impl Files<'_> {
-    /// The next path and its digest. `None` at the end, or where the generation is malformed.
-    pub(crate) fn next(&mut self) -> Option<(Vec<u8>, FileDigest)> {
-        loop {
-            let listed = match self.generation.next() {
-                Ok(listed) => listed?,
-                Err(error) => {
-                    self.damage = Some(Damage::Unreadable(error));
-                    return None;
-                }
-            };
-            let Listed {
-                path,
-                is_directory,
-                file,
-                failed,
-                ..
-            } = listed;
-            if is_directory {
-                continue;
-            }
-            let path = path.into_bytes();
-            let is_first = self.reused.is_first(self.renames, &path, self.index);
-            let Some(file) = file.or(failed.filter(|_| is_first)) else {
-                continue;
-            };
-            self.algorithm = Some(file.algorithm);
-            let is_left_out = |path: &[u8]| {
-                is_hidden(path) || !self.ignore.is_default() && self.ignore.matches_file(path)
-            };
-            let path = self.renames.current(path, self.index);
-            if let Some(path) = path.filter(|path| !is_left_out(path)) {
-                return Some((path, file));
-            }
-        }
-    }
 }
 
 /// The generations in the root of a tree, the oldest first.

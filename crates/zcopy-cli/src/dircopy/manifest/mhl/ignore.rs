@@ -49,9 +49,10 @@ impl Ignore {
         matches_with_above(&self.compiled, path, false)
     }
 
-    /// Whether it has no patterns but those of every history.
-    pub(super) fn is_default(&self) -> bool {
-        self.patterns.len() == DEFAULT.len()
+    /// Whether a file that a generation lists is left out now: the patterns of every history
+    /// match no such file.
+    pub(super) fn matches_listed(&self, path: &[u8]) -> bool {
+        self.patterns.len() > DEFAULT.len() && self.matches_file(path)
     }
 }
 

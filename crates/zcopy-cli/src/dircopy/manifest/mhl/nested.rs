@@ -72,6 +72,10 @@ pub(crate) struct NestedRead {
     pub(crate) histories: NestedHistories,
     /// Generations that are damaged, and lists that cannot be read.
     pub(crate) damaged: Vec<DamagedFile>,
+    /// The directories of those that the destination has generations of that the source lacks.
+    pub(crate) kept: Vec<Vec<u8>>,
+    /// The paths of directories that they list, each with a slash at its end.
+    pub(crate) directories: Vec<Vec<u8>>,
     /// The files that they list.
     listed: Listed,
 }
@@ -127,6 +131,18 @@ impl NestedRead {
             for damaged in history.take_damaged() {
                 let name = format!("{shown}/{}", damaged.name);
                 read.damaged.push(DamagedFile { name, ..damaged });
+            }
+            if history.has_more && others.is_some() {
+                read.kept
+                    .push([&path, &b"/"[..], DIRECTORY.as_bytes()].concat());
+            }
+            if source.is_none() {
+                history.each_path(|below| {
+                    let path = [&path[..], b"/", &below].concat();
+                    read.directories
+                        .extend(path.ends_with(b"/").then_some(path));
+                    Ok(())
+                })?;
             }
             if !history.is_empty() {
                 let nested = Nested {

@@ -22,7 +22,8 @@ use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::chain::{self, Link};
-use super::history::{GenerationFile, History, directory_in, is_hidden};
+use super::files::is_hidden;
+use super::history::{GenerationFile, History, directory_in};
 use super::knowledge::Knowledge;
 use super::xml::{can_have, escape};
 use super::{CHAIN, DIRECTORY, TOOL};
@@ -190,7 +191,7 @@ impl GenerationWriter {
         self.elements = Some(elements);
         failures.extend(below.failures(root)?);
         self.references = below.references(&ignore, &mut failures);
-        let missing = Missing::find(root, &self.history, below.records()?, &inventory, missing)?;
+        let missing = Missing::find(root, &self.history, &below, &inventory, missing)?;
         failures.extend(missing.failures);
         self.added_patterns = missing.patterns;
         if self.has_line_feed {

@@ -59,6 +59,8 @@ pub(crate) struct Archive {
     older: Vec<Inputs>,
     /// The functions that files are compared by with the other history.
     compared_algorithms: AlgorithmSet,
+    /// The directories of histories below the root that no history of the source replaces.
+    kept_histories: Vec<Vec<u8>>,
     /// The generations of ASC MHL.
     history: Option<History>,
     /// Journals of runs that were killed.

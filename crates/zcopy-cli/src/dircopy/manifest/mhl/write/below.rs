@@ -36,6 +36,8 @@ pub(super) struct Reference {
 /// The histories below the root, and their records.
 pub(super) struct Below {
     pub(super) histories: NestedHistories,
+    /// The directories that they list.
+    pub(super) directories: Vec<Vec<u8>>,
     damaged: Vec<DamagedFile>,
     spool: Arc<File>,
     pieces: Vec<Piece>,
@@ -53,6 +55,7 @@ impl Below {
         })?;
         Ok(Self {
             histories: read.histories,
+            directories: read.directories,
             damaged: read.damaged,
             spool: spool.finish()?,
             pieces,

@@ -9,11 +9,13 @@ use std::os::fd::BorrowedFd;
 
 use anyhow::anyhow;
 
+use super::below::Below;
 use super::listing::FileError;
 use crate::dircopy::hash::FileDigest;
 use crate::dircopy::manifest::inventory::Inventory;
 use crate::dircopy::manifest::journal::entry::JournalEntry;
-use crate::dircopy::manifest::mhl::history::{History, is_hidden};
+use crate::dircopy::manifest::mhl::files::is_hidden;
+use crate::dircopy::manifest::mhl::history::History;
 use crate::dircopy::manifest::mhl::ignore::{Ignore, matches_with_above};
 use crate::dircopy::manifest::open_beneath;
 use crate::dircopy::manifest::read::merge::{Records, Sorted};
@@ -54,14 +56,18 @@ impl Missing {
     pub(super) fn find(
         root: BorrowedFd<'_>,
         history: &History,
-        mut below: Records,
+        below: &Below,
         inventory: &Inventory,
         options: MissingOptions<'_>,
     ) -> io::Result<Self> {
         let mut sorter = Sorter::new(Spool::new()?);
         let has_none = JournalEntry::Has(FileDigest::NONE);
         history.each_path(|path| sorter.add(path, has_none))?;
-        while let Some(record) = below.next()? {
+        for path in &below.directories {
+            sorter.add(path.clone(), has_none)?;
+        }
+        let mut files = below.records()?;
+        while let Some(record) = files.next()? {
             sorter.add(record.path, has_none)?;
         }
         let (spool, pieces) = sorter.finish()?;

@@ -88,6 +88,7 @@ impl Archive {
             inputs: opening.inputs.finish()?,
             older: Vec::new(),
             compared_algorithms: AlgorithmSet::default(),
+            kept_histories: Vec::new(),
             history: None,
             journals: opening.journals,
             stale,

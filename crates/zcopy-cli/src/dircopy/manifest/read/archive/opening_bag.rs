@@ -104,6 +104,7 @@ impl Archive {
             inputs,
             older: Vec::new(),
             compared_algorithms: AlgorithmSet::default(),
+            kept_histories: Vec::new(),
             history: None,
             journals: opening.journals,
             stale,

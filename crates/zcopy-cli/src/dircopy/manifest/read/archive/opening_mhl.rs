@@ -64,7 +64,13 @@ impl Archive {
                 Ok(next.map(|(path, file)| (path, JournalEntry::HasAlso(file))))
             })
         };
-        let mut nested = NestedRead::read(root, source, is_unfinished, &mut add)?;
+        history.read_patterns();
+        let mut nested = NestedRead::read(root, source, is_unfinished, |part, next| {
+            add(part, &mut || {
+                std::iter::from_fn(&mut *next).find(|(path, _)| !history.leaves_out(path))
+            })
+        })?;
+        let kept_histories = std::mem::take(&mut nested.kept);
         history.read(|part, files| {
             add(part, &mut || {
                 std::iter::from_fn(|| files.next()).find(|(path, _)| !nested.list(path))
@@ -89,6 +95,7 @@ impl Archive {
             inputs: opening.inputs.finish()?,
             older: vec![own.finish()?, compared.finish()?],
             compared_algorithms: cover.0,
+            kept_histories,
             history: Some(history),
             journals: opening.journals,
             stale,

@@ -26,6 +26,12 @@ impl Archive {
         self.compared_algorithms
     }
 
+    /// The directories of histories below the root that have gone on in the destination, or that the
+    /// source has another one of. The source has nothing for them.
+    pub(crate) fn kept_histories(&self) -> &[Vec<u8>] {
+        &self.kept_histories
+    }
+
     /// The files that cannot agree with both histories, in the order of their paths.
     ///
     /// # Errors
