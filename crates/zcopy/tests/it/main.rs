@@ -45,6 +45,7 @@ mod signals;
 
 mod kernel_tls;
 mod message_boundaries;
+mod networks;
 mod urgent_bytes;
 
 mod allocations;

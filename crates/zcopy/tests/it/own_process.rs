@@ -12,20 +12,35 @@ pub(crate) const VARIABLE: &str = "ZCOPY_TEST_OWN_PROCESS";
 ///
 /// If the test fails in the child process.
 pub(crate) fn is_own_process(test: &str, prepare: impl FnOnce(&mut Command)) -> bool {
+    // If SIGXFSZ is ignored, write(2) fails with EFBIG.
+    let shell = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""];
+    is_own_process_under(&shell, test, prepare)
+}
+
+/// Does the same with a child process that this command runs: the program of the tests and its
+/// arguments are the command's last arguments.
+///
+/// # Panics
+///
+/// If the test fails in the child process.
+pub(crate) fn is_own_process_under(
+    launcher: &[&str],
+    test: &str,
+    prepare: impl FnOnce(&mut Command),
+) -> bool {
     if std::env::var(VARIABLE).is_ok_and(|running| running == test) {
         return true;
     }
-    // If SIGXFSZ is ignored, write(2) fails with EFBIG.
-    let mut shell = Command::new("sh");
-    shell
-        .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+    let mut command = Command::new(launcher[0]);
+    command
+        .args(&launcher[1..])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", test])
         .args(["--test-threads=1", "--nocapture"])
         .env(VARIABLE, test)
         .stdin(Stdio::null());
-    prepare(&mut shell);
-    let output = shell.output().unwrap();
+    prepare(&mut command);
+    let output = command.output().unwrap();
     let stdout = String::from_utf8_lossy(&output.stdout);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(

@@ -1,0 +1,113 @@
+//! A reader that stops for a while costs no processor time, and then gets the rest.
+
+use std::net::TcpStream;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
+use zcopy::{Ended, Relay, Strategy, Transfer};
+
+use super::driver::Driver;
+use super::link::{Link, is_in_namespace};
+use super::peers::{receive, receive_exactly, send};
+use super::processor_time::mostly_asleep;
+use crate::concurrency::bounded;
+use crate::files::{assert_same, file, pattern};
+use crate::options::MaybeOptions as _;
+use crate::refused::allowed;
+
+/// More than the buffers of all sockets on the way hold.
+const LEN: usize = (3 << 20) + 7;
+
+/// How long the reader sleeps.
+const STOP: Duration = Duration::from_millis(1500);
+
+/// Returns two connected sockets that buffer little.
+fn connect(link: &Link) -> (TcpStream, TcpStream) {
+    let (here, there) = link.connect();
+    for end in [&here, &there] {
+        set_socket_send_buffer_size(end, 64 << 10).unwrap();
+        set_socket_recv_buffer_size(end, 64 << 10).unwrap();
+    }
+    (here, there)
+}
+
+/// Receives a part, sleeps, and receives the rest.
+fn receive_with_a_stop(socket: TcpStream) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = receive_exactly(&socket, 100_000);
+        thread::sleep(STOP);
+        bytes.extend(receive(&socket).join().unwrap());
+        bytes
+    })
+}
+
+#[test]
+fn a_reader_that_stops_costs_a_transfer_no_processor_time() {
+    use Strategy as S;
+    if !is_in_namespace(
+        "networks::stalled_reader::a_reader_that_stops_costs_a_transfer_no_processor_time",
+    ) {
+        return;
+    }
+    bounded(|| {
+        let link = Link::start(3);
+        let strategies = [
+            None,
+            Some(S::Sendfile),
+            Some(S::SplicePipe),
+            Some(S::Buffered),
+        ];
+        let strategies: Vec<_> = allowed(strategies).collect();
+        thread::scope(|scope| {
+            for driver in Driver::ALL {
+                for &strategy in &strategies {
+                    let (sink, peer) = connect(&link);
+                    scope.spawn(move || {
+                        let source = file(&pattern(LEN));
+                        driver.prepare(&sink);
+                        let receiving = receive_with_a_stop(peer);
+                        let what = format!("{driver:?}, {strategy:?}");
+                        let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
+                        let report = mostly_asleep(&what, || driver.transfer(transfer).unwrap());
+                        assert_eq!(report.bytes(), LEN as u64, "{what}");
+                        assert!(report.elapsed() >= STOP, "the transfer waited: {what}");
+                        drop(sink);
+                        assert_same(&receiving.join().unwrap(), &pattern(LEN), &what);
+                    });
+                }
+            }
+        });
+    });
+}
+
+#[test]
+fn a_reader_that_stops_costs_a_relay_no_processor_time() {
+    if !is_in_namespace(
+        "networks::stalled_reader::a_reader_that_stops_costs_a_relay_no_processor_time",
+    ) {
+        return;
+    }
+    bounded(|| {
+        let link = Link::start(4);
+        thread::scope(|scope| {
+            for driver in Driver::ALL {
+                let ((client, front), (back, server)) = (connect(&link), connect(&link));
+                scope.spawn(move || {
+                    driver.prepare(&front);
+                    driver.prepare(&back);
+                    let sending = send(&client, pattern(LEN));
+                    server.shutdown(std::net::Shutdown::Write).unwrap();
+                    let receiving = receive_with_a_stop(server);
+                    let what = format!("{driver:?}");
+                    let relay = Relay::new(front, back);
+                    let report = mostly_asleep(&what, || driver.relay(relay).unwrap());
+                    sending.join().unwrap();
+                    assert_same(&receiving.join().unwrap(), &pattern(LEN), &what);
+                    assert_eq!(report.a_to_b().bytes(), LEN as u64, "{what}");
+                    assert_eq!(report.ended(), Ended::Eof, "{what}");
+                });
+            }
+        });
+    });
+}
