@@ -11,15 +11,18 @@ mod ends;
 mod fan_out;
 mod files;
 mod interrupted;
+mod networks;
 mod relay;
 mod relay_tokio;
 mod urgent_bytes;
 
 #[path = "../it/own_process.rs"]
 mod own_process;
+#[path = "../it/random.rs"]
+#[expect(dead_code, reason = "no test of these picks one of several values")]
+mod random;
 #[path = "../it/resources.rs"]
 mod resources;
-#[expect(dead_code, reason = "no test of these needs root")]
 #[path = "../it/skip.rs"]
 mod skip;
 mod support;
