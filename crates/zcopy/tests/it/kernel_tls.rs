@@ -14,8 +14,10 @@ use zcopy::{Relay, Side, Strategy, Transfer};
 
 use crate::endpoints::tcp;
 use crate::files::{assert_same, contents, file, pattern, read_to_end};
+use crate::options::MaybeOptions as _;
 use crate::refused::allowed;
 use crate::skip::{has_program, report};
+use crate::strategies::assert_served;
 
 /// Bytes in front of the control record, and behind it: enough for splices.
 const LEN: usize = (1 << 20) + 7;
@@ -120,6 +122,25 @@ fn a_control_record_ends_a_transfer_and_nothing_is_lost() {
         assert_eq!(report.bytes(), LEN as u64, "{report:#}");
         assert_same(&contents(&sink), &pattern(LEN).repeat(2), "both parts");
         sending.join().unwrap();
+    }
+}
+
+#[test]
+fn a_file_is_encrypted_by_every_strategy_and_arrives_whole() {
+    let strategies = [Strategy::Sendfile, Strategy::SplicePipe, Strategy::Buffered];
+    for strategy in allowed(strategies).map(Some).chain([None]) {
+        let Some((sender, receiver)) = encrypted() else {
+            return;
+        };
+        let receiving = thread::spawn(move || read_to_end(&receiver));
+        let source = file(&pattern(LEN));
+        let transfer = Transfer::new(&source, &sender).maybe_strategy(strategy);
+        let report = transfer.run().unwrap();
+        assert_eq!(report.bytes(), LEN as u64, "{report:#}");
+        assert_served(&report, strategy, "a file into an encrypted socket");
+        sender.shutdown(Shutdown::Write).unwrap();
+        let what = format!("{strategy:?}");
+        assert_same(&receiving.join().unwrap(), &pattern(LEN), &what);
     }
 }
 

@@ -13,7 +13,7 @@ mod link;
 mod processor_time;
 
 use link::{Impairments, Link, is_in_namespace};
-use processor_time::mostly_asleep;
+use processor_time::{asleep, mostly_asleep};
 
 const LEN: usize = (1 << 20) + 7;
 
@@ -110,7 +110,7 @@ fn a_task_whose_link_goes_down_ends_by_its_idle_time_out_and_has_counted_what_ar
             found
         }
     });
-    let report = mostly_asleep("a relay", || {
+    let report = asleep("a relay", || {
         block_on(async {
             let relay = Relay::new(tokio_tcp(front), tokio_tcp(back));
             let relay = relay.idle_timeout(Duration::from_millis(1500));

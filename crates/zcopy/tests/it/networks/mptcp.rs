@@ -17,7 +17,7 @@ use super::driver::Driver;
 use super::link::{Impairments, Link, is_in_namespace};
 use super::lossy::check_relay;
 use super::peers::{receive, receive_exactly, send};
-use super::processor_time::mostly_asleep;
+use super::processor_time::{asleep, mostly_asleep};
 use crate::concurrency::bounded;
 use crate::files::{assert_same, contents, cursor, file, pattern};
 use crate::options::MaybeOptions as _;
@@ -239,7 +239,7 @@ fn a_reader_of_multipath_tcp_that_stops_and_resets_costs_no_time_and_no_count() 
                         found
                     });
                     let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
-                    let error = mostly_asleep(&what, || driver.transfer(transfer).unwrap_err());
+                    let error = asleep(&what, || driver.transfer(transfer).unwrap_err());
                     assert_eq!(error.side(), Side::Sink, "{what}: {error:#}");
                     assert!(error.is_disconnected(), "{what}: {error:#}");
                     assert!(error.report().elapsed() >= STOP, "{what}");

@@ -10,7 +10,7 @@ use zcopy::{Ended, Relay, Strategy, Transfer};
 use super::driver::Driver;
 use super::link::{Link, is_in_namespace};
 use super::peers::{receive, receive_exactly, send};
-use super::processor_time::mostly_asleep;
+use super::processor_time::asleep;
 use crate::concurrency::bounded;
 use crate::files::{assert_same, file, pattern};
 use crate::options::MaybeOptions as _;
@@ -69,7 +69,7 @@ fn a_reader_that_stops_costs_a_transfer_no_processor_time() {
                         let receiving = receive_with_a_stop(peer);
                         let what = format!("{driver:?}, {strategy:?}");
                         let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
-                        let report = mostly_asleep(&what, || driver.transfer(transfer).unwrap());
+                        let report = asleep(&what, || driver.transfer(transfer).unwrap());
                         assert_eq!(report.bytes(), LEN as u64, "{what}");
                         assert!(report.elapsed() >= STOP, "the transfer waited: {what}");
                         drop(sink);
@@ -101,7 +101,7 @@ fn a_reader_that_stops_costs_a_relay_no_processor_time() {
                     let receiving = receive_with_a_stop(server);
                     let what = format!("{driver:?}");
                     let relay = Relay::new(front, back);
-                    let report = mostly_asleep(&what, || driver.relay(relay).unwrap());
+                    let report = asleep(&what, || driver.relay(relay).unwrap());
                     sending.join().unwrap();
                     assert_same(&receiving.join().unwrap(), &pattern(LEN), &what);
                     assert_eq!(report.a_to_b().bytes(), LEN as u64, "{what}");
