@@ -145,6 +145,7 @@ fn a_connection_that_times_out_is_an_error_of_the_sink() {
                 readers.push(peer);
             }
         }
+        let down = Barrier::new(readers.len() + 1);
         thread::scope(|scope| {
             let source = &source;
             for (driver, strategy, sink) in cases {
@@ -168,10 +169,14 @@ fn a_connection_that_times_out_is_an_error_of_the_sink() {
                 });
             }
             for peer in &readers {
-                let _ = receive_exactly(peer, TAKEN);
+                scope.spawn(|| {
+                    let _ = receive_exactly(peer, TAKEN);
+                    down.wait();
+                    down.wait();
+                });
             }
-            link.impair(Impairments::DOWN);
-            // A reader that is late would time out, too.
+            take_down(&link, &down);
+            // Before that, a reader that was late would have let its connection time out.
             for sink in &sinks {
                 set_tcp_user_timeout(sink, 600).unwrap();
             }
