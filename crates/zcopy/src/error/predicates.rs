@@ -144,7 +144,9 @@ impl Error {
     ///   waits for a descriptor in non-blocking mode and does not fail with its `EAGAIN`. The
     ///   connection still exists, and another transfer can continue.
     /// - `ETIMEDOUT`: the peer has not acknowledged data or keep-alive probes (tcp(7)). The
-    ///   connection is lost. Devices and network file systems that do not answer have it, too.
+    ///   connection is lost. Devices and network file systems that do not answer have it, too. If
+    ///   `sendfile(2)` or `splice(2)` slept in the call, as sockets in blocking mode let them, the
+    ///   kernel forgets this errno, and the error [is `EPIPE`](Self::is_disconnected).
     ///
     /// An error of a reader or writer of yours counts if its errno or, without one, its kind means
     /// the same: [`WouldBlock`](std::io::ErrorKind::WouldBlock) or

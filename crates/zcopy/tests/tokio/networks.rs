@@ -113,7 +113,7 @@ fn a_task_whose_link_goes_down_ends_by_its_idle_time_out_and_has_counted_what_ar
     let report = asleep("a relay", || {
         block_on(async {
             let relay = Relay::new(tokio_tcp(front), tokio_tcp(back));
-            let relay = relay.idle_timeout(Duration::from_millis(1500));
+            let relay = relay.idle_timeout(Duration::from_millis(1200));
             relay.run_async().await.unwrap()
         })
     });

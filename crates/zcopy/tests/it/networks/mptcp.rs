@@ -203,7 +203,7 @@ fn both_directions_of_a_relay_cross_multipath_tcp() {
 #[test]
 fn a_reader_of_multipath_tcp_that_stops_and_resets_costs_no_time_and_no_count() {
     use Strategy as S;
-    const STOP: Duration = Duration::from_millis(1500);
+    const STOP: Duration = Duration::from_millis(1200);
     const BEFORE: usize = 700_007;
     if !is_in_namespace(
         "networks::mptcp::a_reader_of_multipath_tcp_that_stops_and_resets_costs_no_time_and_no_count",

@@ -20,7 +20,7 @@ use crate::refused::allowed;
 const LEN: usize = (3 << 20) + 7;
 
 /// How long the reader sleeps.
-const STOP: Duration = Duration::from_millis(1500);
+const STOP: Duration = Duration::from_millis(1200);
 
 /// Returns two connected sockets that buffer little.
 fn connect(link: &Link) -> (TcpStream, TcpStream) {
