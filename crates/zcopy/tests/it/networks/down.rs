@@ -30,7 +30,7 @@ const LEN: usize = (3 << 20) + 7;
 /// What the reader takes before the link goes down.
 const TAKEN: usize = 200_000;
 
-const IDLE: Duration = Duration::from_millis(400);
+const IDLE: Duration = Duration::from_millis(1500);
 
 /// Returns two connected sockets that buffer little.
 fn connect(link: &Link) -> (TcpStream, TcpStream) {
