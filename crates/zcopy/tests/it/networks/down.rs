@@ -17,7 +17,7 @@ use zcopy::{Ended, Relay, Side, Strategy, Transfer};
 
 use super::driver::Driver;
 use super::link::{Impairments, Link, is_in_namespace};
-use super::peers::{receive, receive_exactly};
+use super::peers::{receive, receive_up_to};
 use super::processor_time::mostly_asleep;
 use crate::concurrency::bounded;
 use crate::files::{assert_same, contents, cursor, file, pattern, reopen};
@@ -49,7 +49,7 @@ fn reopened(file: &File) -> OwnedFd {
 
 /// Receives the first bytes, and the rest when the link has gone down.
 fn receive_around(down: &Barrier, peer: &TcpStream) -> Vec<u8> {
-    let mut found = receive_exactly(peer, TAKEN);
+    let mut found = receive_up_to(peer, TAKEN);
     down.wait();
     down.wait();
     found.extend(receive(peer).join().unwrap());
@@ -170,7 +170,7 @@ fn a_connection_that_times_out_is_an_error_of_the_sink() {
             }
             for peer in &readers {
                 scope.spawn(|| {
-                    let _ = receive_exactly(peer, TAKEN);
+                    let _ = receive_up_to(peer, TAKEN);
                     down.wait();
                     down.wait();
                 });

@@ -42,3 +42,11 @@ pub(crate) fn receive_exactly(mut socket: &TcpStream, len: usize) -> Vec<u8> {
     socket.read_exact(&mut bytes).unwrap();
     bytes
 }
+
+/// Receives this many bytes, or those up to the end of the stream.
+pub(crate) fn receive_up_to(socket: &TcpStream, len: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // If it fails, too few bytes tell.
+    let _ = socket.take(len as u64).read_to_end(&mut bytes);
+    bytes
+}
