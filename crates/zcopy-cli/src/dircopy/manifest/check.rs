@@ -70,8 +70,9 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 ///
 /// Without a [list](Options::hash_file) every path that any manifest in the root of the tree knows
 /// is verified against its newest line. Where a tree has manifests of several kinds, its files are
-/// verified against each of them, one after another, and each time count anew. A damaged manifest is a failure. So is a file that no
-/// manifest lists, if a map beside it says that bytes are missing: `NAME: FAILED damaged`.
+/// verified against each of them, one after another, and each time count anew. A damaged manifest
+/// is a failure. So is a file that no manifest lists, if a map beside it says that bytes are
+/// missing: `NAME: FAILED damaged`.
 ///
 /// If another run changes the tree meanwhile, a file may differ from the record that was read at
 /// the beginning. At the end such files are verified once more, against the records of that moment,
