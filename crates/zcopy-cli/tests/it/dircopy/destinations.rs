@@ -16,6 +16,9 @@ use crate::skip::has_program;
 use file_systems::{FileSystem, NtfsNames};
 use traced::traced;
 
+mod failing;
+mod interrupted;
+
 /// A source, and two destinations or more.
 struct Scene {
     trees: Trees,
@@ -341,37 +344,6 @@ fn accepted_files_are_those_of_each_or_of_the_one_that_is_named() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_other_destination_whole() {
-    for disk in disks() {
-        for jobs in ["--jobs=1", "--jobs=8"] {
-            let full = disk.path.join(jobs);
-            let scene = Scene::new(2).with_second(full.clone());
-            scene.trees.put("too long", vec![7; 6 << 20]);
-            let run = scene.run(&[jobs, "--no-space-check"]);
-            run.ended_with(1);
-            let is_named = |line: &str| line.contains(full.to_str().unwrap());
-            assert!(run.stderr.lines().count() > 0);
-            assert!(run.stderr.lines().all(is_named), "{run:?}");
-            assert!(run.stderr.contains("No space left on device"), "{run:?}");
-            scene.is_whole(0);
-            assert!(!full.join("too long").exists());
-            let _ = fs::remove_dir_all(&full);
-        }
-    }
-}
-
-#[test]
-fn too_little_space_leaves_the_other_destination_whole() {
-    for disk in disks() {
-        let scene = Scene::new(2).with_second(disk.path.join("copy"));
-        let run = scene.run(&[]);
-        run.failed_naming(&[&["/copy: not enough space"]]);
-        assert!(!disk.path.join("copy").exists());
-        scene.is_whole(0);
-    }
-}
-
-#[test]
 fn destinations_of_one_file_system_share_its_space() {
     let Some(root) = mount_tmpfs(10) else {
         return;
@@ -403,173 +375,6 @@ fn what_one_destination_has_already_takes_no_space_from_another() {
     }
 }
 
-#[test]
-fn a_write_that_fails_leaves_the_other_destination_whole() {
-    if !has_program("strace") {
-        return;
-    }
-    let scene = Scene::of(Trees::new(), 2);
-    scene.trees.put("a", "before").put("z", "behind");
-    scene.trees.put("long", crate::files::pattern(16 << 20));
-    // No other thread makes as many calls as the one that writes both copies.
-    let options = ["--trace=write", "--inject=write:error=EIO:when=60"];
-    let traced = traced(&scene.command(&["--jobs=1"]), &options.map(str::to_owned));
-    assert_eq!(traced.injected().len(), 1, "{:?}", traced.injected());
-    let names = [0, 1].map(|index| scene.destinations[index].to_str().unwrap());
-    let failed = usize::from(!traced.run.stderr.contains(names[0]));
-    let words = "long: cannot write its copy: Input/output error";
-    traced.run.failed_naming(&[&[names[failed], words]]);
-    scene.is_whole(1 - failed);
-    let copy = &scene.destinations[failed];
-    Sums::newest_in(copy).lists(&["a", "z"]).holds_in(copy);
-    scene.succeeds(&[]).are_whole();
-}
-
-#[test]
-fn a_disk_that_fails_late_leaves_the_other_destination_whole() {
-    let Some((_root, failing)) = failing_disk(false) else {
-        return;
-    };
-    let trees = Trees::on_disk();
-    for n in 10..30 {
-        trees.put(format!("{n}"), vec![n; 1 << 20]);
-    }
-    let scene = Scene::of(trees, 2).with_second(failing.clone());
-    let run = scene.run(&[]);
-    run.ended_with(1);
-    let is_named = |line: &str| line.contains(failing.to_str().unwrap());
-    assert!(run.stderr.lines().all(is_named), "{run:?}");
-    scene.is_whole(0);
-}
-
-#[test]
-fn a_destination_that_cannot_be_used_leaves_the_other_whole() {
-    // A file is in the way.
-    let scene = Scene::new(2);
-    fs::write(&scene.destinations[1], "").unwrap();
-    let second = scene.destinations[1].to_str().unwrap();
-    scene
-        .run(&[])
-        .failed_naming(&[&[second, "Not a directory"]]);
-    scene.is_whole(0);
-
-    // Its manifest is damaged.
-    let scene = Scene::new(2);
-    scene.succeeds(&[]);
-    let sums = Sums::newest_in(&scene.destinations[0]).path;
-    let text = fs::read_to_string(&sums).unwrap();
-    fs::write(&sums, text.replace("short", "shirt")).unwrap();
-    scene.trees.put("later", crate::files::pattern(1 << 20));
-    let first = scene.destinations[0].to_str().unwrap();
-    scene
-        .run(&[])
-        .failed_naming(&[&[first, "the manifest is damaged"]]);
-    assert!(!scene.destinations[0].join("later").exists());
-    scene.is_whole(1);
-
-    // All of them.
-    let scene = Scene::new(2);
-    for copy in &scene.destinations {
-        fs::write(copy, "").unwrap();
-    }
-    let words = |index: usize| {
-        [
-            scene.destinations[index].to_str().unwrap(),
-            "Not a directory",
-        ]
-    };
-    scene.run(&[]).failed_naming(&[&words(0), &words(1)]);
-    let aloud = run(&mut scene.loud_command(&[]));
-    let second = scene.destinations[1].to_str().unwrap();
-    assert!(
-        aloud
-            .stdout
-            .ends_with(&format!("{second}:\nnothing was copied\n")),
-        "{aloud:?}"
-    );
-}
-
-#[test]
-fn a_directory_that_cannot_be_made_leaves_the_other_destination_whole() {
-    let scene = Scene::new(2);
-    put(
-        &scene.destinations[0].join("long"),
-        "in the way of a directory",
-    );
-    let run = scene.run(&[]);
-    run.ended_with(1);
-    let first = scene.destinations[0].to_str().unwrap();
-    assert!(
-        run.stderr.lines().all(|line| line.contains(first)),
-        "{run:?}"
-    );
-    scene.is_whole(1);
-}
-
-#[test]
-fn bad_blocks_of_the_source_damage_each_copy_alike() {
-    let Some(disk) = BadDisk::new(192) else {
-        return;
-    };
-    let source = disk.dir().join("src");
-    let clip = words(200 * BLOCK);
-    put(&source.join("clip"), &clip);
-    put(&source.join("z"), "behind");
-    let file = fs::File::open(source.join("clip")).unwrap();
-    disk.flip(&file, &clip, &[70]);
-    let scratch = tempfile::tempdir_in(DISK).unwrap();
-    let destinations = ["a", "b"].map(|name| scratch.path().join(name));
-    let run = |options: &[&str]| {
-        let mut command = zc_dircopy();
-        command.arg("-q").args(options).arg("-i").arg(&source);
-        for destination in &destinations {
-            command.arg("-o").arg(destination);
-        }
-        run(&mut command)
-    };
-    let names = [0, 1].map(|index| destinations[index].to_str().unwrap());
-    run(&[]).failed_naming(&[
-        &[names[0], "clip: cannot read"],
-        &[names[1], "clip: cannot read"],
-    ]);
-    for copy in &destinations {
-        assert!(!copy.join("clip").exists() && copy.join("z").exists());
-    }
-    run(&["--skip-errors"]).failed_naming(&[&[names[0], "clip"], &[names[1], "clip"]]);
-    for copy in &destinations {
-        let found = fs::read(copy.join("clip")).unwrap();
-        let expected = crate::bad_disk::zeroed(&clip, &[70]);
-        crate::files::assert_same(&found, &expected, "clip");
-        assert!(copy.join("clip.damaged").exists());
-    }
-}
-
-#[test]
-fn a_signal_ends_all_with_their_manifests_and_the_next_run_completes_them() {
-    for (n_files, jobs) in [(1, "--jobs=1"), (30, "--jobs=1"), (100, "--jobs=4")] {
-        let scene = Scene::new(2);
-        let options = [jobs, "--json", "--bwlimit=2MiB"];
-        let (status, events) = interrupt_after(n_files, &mut scene.loud_command(&options));
-        assert_eq!(status, Some(2));
-        let summaries = events.iter().filter(|event| event["event"] == "summary");
-        let summaries: Vec<_> = summaries.collect();
-        assert_eq!(summaries.len(), 2);
-        for (summary, copy) in summaries.iter().zip(&scene.destinations) {
-            assert_eq!(summary["state"], "interrupted");
-            assert_eq!(summary["destination"], copy.to_str().unwrap());
-            // A run may have been interrupted before its first file.
-            let copied = facts::copies_in(copy);
-            assert!(copied.len() < 60 + 4 + 4);
-            let copied: Vec<_> = copied.iter().map(|path| path.to_str().unwrap()).collect();
-            if !copied.is_empty() {
-                Sums::newest_in(copy).lists(&copied).holds_in(copy);
-            }
-            hides_nothing(copy);
-        }
-        scene.succeeds(&[]).are_whole();
-    }
-}
-
 /// Runs a command, and interrupts it once it has written so many objects. Returns the signal that
 /// ended it, and all objects.
 fn interrupt_after(n_objects: usize, command: &mut Command) -> (Option<i32>, Vec<Value>) {
@@ -582,90 +387,6 @@ fn interrupt_after(n_objects: usize, command: &mut Command) -> (Option<i32>, Vec
     told.extend(lines);
     let events = told.iter().map(|line| serde_json::from_str(line).unwrap());
     (crate::child::end_of(child).signal(), events.collect())
-}
-
-#[test]
-fn the_run_after_a_killed_one_completes_all() {
-    if !has_program("strace") {
-        return;
-    }
-    for (call, when) in [("linkat", 3), ("linkat", 40), ("write", 30), ("syncfs", 1)] {
-        let scene = Scene::new(2);
-        let inject = format!("--inject={call}:signal=KILL:when={when}");
-        let options = [format!("--trace={call}"), inject];
-        let traced = traced(&scene.command(&["--jobs=2"]), &options);
-        assert_eq!(traced.run.status, 137, "{call} {when}: {traced:?}");
-        scene.succeeds(&[]).are_whole();
-    }
-}
-
-#[test]
-fn a_signal_ends_a_run_that_waits_for_the_others() {
-    // At this rate it would take days. An object tells that the signal is caught.
-    let scene = Scene::new(3);
-    let mut command = scene.loud_command(&["--bwlimit=1", "--json"]);
-    assert_eq!(interrupt_after(1, &mut command).0, Some(2));
-}
-
-#[test]
-fn destinations_that_are_one_directory_or_inside_another_are_refused() {
-    let scene = Scene::new(2);
-    let path = scene.trees.path();
-    fs::create_dir_all(path.join("there/below")).unwrap();
-    std::os::unix::fs::symlink("there", path.join("link")).unwrap();
-    let cases = [
-        ("there", "there", "are one directory"),
-        ("there", "there/.", "are one directory"),
-        ("there", "link", "are one directory"),
-        ("new", "./new/", "are one directory"),
-        ("there/new", "link/new", "are one directory"),
-        ("there", "link/below", "is inside the destination"),
-        ("there/below", "there", "is inside the destination"),
-        ("new", "new/below", "is inside the destination"),
-        ("new/a/b", "new/a", "is inside the destination"),
-        ("there", "src/new", "the destination is inside the source"),
-        ("new", "src", "the destination is the source"),
-    ];
-    for (one, other, words) in cases {
-        for options in [&[][..], &["--dry-run"]] {
-            let mut command = zc_dircopy();
-            command.args(options).arg("-i").arg(scene.trees.source());
-            command
-                .arg("-o")
-                .arg(path.join(one))
-                .arg("-o")
-                .arg(path.join(other));
-            let run = run(&mut command);
-            run.ended_with(2);
-            assert!(run.stderr.contains(words), "{one}, {other}: {run:?}");
-            assert!(!path.join("new").exists() && !path.join("src/new").exists());
-            assert!(!path.join("there/new").exists());
-        }
-    }
-    let run = run(scene.command(&[]).arg("more"));
-    run.ended_with(2);
-    assert!(run.stderr.contains("extra operand"), "{run:?}");
-}
-
-#[test]
-fn destinations_whose_names_the_file_system_does_not_tell_apart_are_refused() {
-    let file_systems = [
-        FileSystem::ntfs(NtfsNames::CaseInsensitive),
-        FileSystem::vfat(),
-        FileSystem::ext4_casefold(),
-        FileSystem::tmpfs_casefold(),
-    ];
-    for file_system in file_systems.into_iter().flatten() {
-        let mut scene = Scene::new(2);
-        let names = ["copy", "COPY"];
-        scene.destinations = names.map(|name| file_system.path().join(name)).into();
-        let run = scene.run(&[]);
-        run.ended_with(2);
-        assert!(run.stderr.contains("are one directory"), "{run:?}");
-        for copy in &scene.destinations {
-            assert!(!copy.exists(), "it is removed again");
-        }
-    }
 }
 
 #[test]
@@ -688,36 +409,4 @@ fn few_descriptors_suffice_for_two() {
     let scene = Scene::new(3);
     run(&mut descriptors::with_descriptors(&scene.command(&[]), 64)).is_quiet();
     scene.are_whole();
-}
-
-/// Every run ends, whatever the destinations have already.
-#[test]
-fn destinations_in_different_states_all_become_whole() {
-    let n_rounds = std::env::var("ZCOPY_ROUNDS").map_or(1, |n| n.parse().unwrap());
-    for round in 0..n_rounds {
-        for jobs in ["--jobs=1", "--jobs=2", "--jobs=32"] {
-            let scene = Scene::new(3);
-            for n in 0..200 {
-                let len = if n % 7 == round % 7 {
-                    400_000 + n
-                } else {
-                    n * 31
-                };
-                scene
-                    .trees
-                    .put(format!("{}/{n}", n % 5), crate::files::pattern(len));
-            }
-            // The first is complete, the second half complete, and the third empty.
-            let mut alone = zc_dircopy();
-            alone.arg("-q").arg(scene.trees.source());
-            run(alone.arg(&scene.destinations[0])).is_quiet();
-            let mut half = zc_dircopy();
-            half.args(["-q", "--exclude=*[13579]"])
-                .arg(scene.trees.source());
-            run(half.arg(&scene.destinations[1])).is_quiet();
-            let start = Instant::now();
-            scene.succeeds(&[jobs]).are_whole();
-            assert!(start.elapsed() < Duration::from_secs(300));
-        }
-    }
 }
