@@ -2,7 +2,7 @@
 //! direction or stop reading. Nothing hangs, no byte is lost or miscounted, and waiting costs no
 //! processor time.
 //!
-//! Each test runs in a network namespace of its own.
+//! Each test runs in a network namespace of its own, and only if it is asked for (`--ignored`).
 
 mod down;
 mod driver;

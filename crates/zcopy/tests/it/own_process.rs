@@ -35,7 +35,7 @@ pub(crate) fn is_own_process_under(
     command
         .args(&launcher[1..])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test])
+        .args(["--exact", test, "--include-ignored"])
         .args(["--test-threads=1", "--nocapture"])
         .env(VARIABLE, test)
         .stdin(Stdio::null());

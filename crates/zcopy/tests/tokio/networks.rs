@@ -29,6 +29,7 @@ fn feed_and_end(peer: &TcpStream, bytes: Vec<u8>) {
 
 /// All tasks share one thread, whose processor time is that of all of them.
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn tasks_move_every_byte_over_a_lossy_link_and_sleep_in_between() {
     const N: usize = 4;
     if !is_in_namespace("networks::tasks_move_every_byte_over_a_lossy_link_and_sleep_in_between") {
@@ -84,6 +85,7 @@ fn tasks_move_every_byte_over_a_lossy_link_and_sleep_in_between() {
 
 /// The link is down while the task waits, and the reader has stopped before.
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_task_whose_link_goes_down_ends_by_its_idle_time_out_and_has_counted_what_arrives() {
     use std::io::Read;
     if !is_in_namespace(

@@ -75,6 +75,7 @@ fn strategies() -> impl Iterator<Item = Option<Strategy>> {
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn an_idle_time_out_fires_and_what_was_counted_arrives_when_the_link_is_up_again() {
     if !is_in_namespace(
         "networks::down::an_idle_time_out_fires_and_what_was_counted_arrives_when_the_link_is_up_again",
@@ -129,6 +130,7 @@ fn an_idle_time_out_fires_and_what_was_counted_arrives_when_the_link_is_up_again
 
 /// `TCP_USER_TIMEOUT` ends a connection whose bytes nobody acknowledges.
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_connection_that_times_out_is_an_error_of_the_sink() {
     if !is_in_namespace("networks::down::a_connection_that_times_out_is_an_error_of_the_sink") {
         return;
@@ -185,6 +187,7 @@ fn a_connection_that_times_out_is_an_error_of_the_sink() {
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_download_and_a_relay_over_a_link_that_goes_down_end_by_their_idle_time_out() {
     if !is_in_namespace(
         "networks::down::a_download_and_a_relay_over_a_link_that_goes_down_end_by_their_idle_time_out",

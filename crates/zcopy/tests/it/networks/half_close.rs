@@ -14,6 +14,7 @@ use crate::files::{assert_same, pattern};
 const LEN: usize = (1 << 20) + 7;
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_long_answer_follows_the_end_of_the_question() {
     if !is_in_namespace("networks::half_close::a_long_answer_follows_the_end_of_the_question") {
         return;

@@ -45,6 +45,7 @@ fn over_a_lossy_link<T: Send>(
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_file_crosses_a_lossy_link_by_every_strategy_and_driver() {
     use Strategy as S;
     if !is_in_namespace("networks::lossy::a_file_crosses_a_lossy_link_by_every_strategy_and_driver")
@@ -78,6 +79,7 @@ fn a_file_crosses_a_lossy_link_by_every_strategy_and_driver() {
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_download_crosses_a_lossy_link_by_every_strategy_and_driver() {
     use Strategy as S;
     if !is_in_namespace(
@@ -107,6 +109,7 @@ fn a_download_crosses_a_lossy_link_by_every_strategy_and_driver() {
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_transfer_crosses_two_lossy_links_by_every_strategy_and_driver() {
     use Strategy as S;
     if !is_in_namespace(
@@ -134,6 +137,7 @@ fn a_transfer_crosses_two_lossy_links_by_every_strategy_and_driver() {
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn both_directions_of_a_relay_cross_two_lossy_links() {
     if !is_in_namespace("networks::lossy::both_directions_of_a_relay_cross_two_lossy_links") {
         return;

@@ -85,6 +85,7 @@ fn assert_multipath() {
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_file_crosses_multipath_tcp_by_every_strategy_and_driver() {
     use Strategy as S;
     if !is_in_namespace(
@@ -126,6 +127,7 @@ fn a_file_crosses_multipath_tcp_by_every_strategy_and_driver() {
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_download_crosses_multipath_tcp_by_every_strategy_and_driver() {
     use Strategy as S;
     if !is_in_namespace(
@@ -162,6 +164,7 @@ fn a_download_crosses_multipath_tcp_by_every_strategy_and_driver() {
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn both_directions_of_a_relay_cross_multipath_tcp() {
     if !is_in_namespace("networks::mptcp::both_directions_of_a_relay_cross_multipath_tcp") {
         return;
@@ -201,6 +204,7 @@ fn both_directions_of_a_relay_cross_multipath_tcp() {
 
 /// The reader of each connection stops, goes on, and resets the connection.
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_reader_of_multipath_tcp_that_stops_and_resets_costs_no_time_and_no_count() {
     use Strategy as S;
     const STOP: Duration = Duration::from_millis(1200);

@@ -38,6 +38,7 @@ fn assert_reset(error: &Error, what: &str) {
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_reset_by_the_reader_or_the_writer_names_its_side_and_counts_exactly() {
     use Strategy as S;
     if !is_in_namespace(
@@ -121,6 +122,7 @@ fn a_reset_by_the_reader_or_the_writer_names_its_side_and_counts_exactly() {
 /// What the client has sent is what the relay has counted, what was in flight, and what it has not
 /// read.
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_reset_by_the_server_of_a_relay_leaves_no_byte_unaccounted_for() {
     if !is_in_namespace(
         "networks::resets::a_reset_by_the_server_of_a_relay_leaves_no_byte_unaccounted_for",
@@ -177,6 +179,7 @@ fn a_reset_by_the_server_of_a_relay_leaves_no_byte_unaccounted_for() {
 
 /// The client resets the connection while the answer is on its way to it.
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_reset_by_the_client_of_a_relay_ends_both_directions() {
     if !is_in_namespace("networks::resets::a_reset_by_the_client_of_a_relay_ends_both_directions") {
         return;

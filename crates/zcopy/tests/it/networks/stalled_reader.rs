@@ -43,6 +43,7 @@ fn receive_with_a_stop(socket: TcpStream) -> JoinHandle<Vec<u8>> {
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_reader_that_stops_costs_a_transfer_no_processor_time() {
     use Strategy as S;
     if !is_in_namespace(
@@ -82,6 +83,7 @@ fn a_reader_that_stops_costs_a_transfer_no_processor_time() {
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_reader_that_stops_costs_a_relay_no_processor_time() {
     if !is_in_namespace(
         "networks::stalled_reader::a_reader_that_stops_costs_a_relay_no_processor_time",

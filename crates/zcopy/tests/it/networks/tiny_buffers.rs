@@ -29,6 +29,7 @@ fn connect(link: &Link) -> (TcpStream, TcpStream) {
 }
 
 #[test]
+#[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn tiny_buffers_let_every_byte_through() {
     use Strategy as S;
     if !is_in_namespace("networks::tiny_buffers::tiny_buffers_let_every_byte_through") {
