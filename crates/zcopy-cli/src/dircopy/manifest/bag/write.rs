@@ -135,7 +135,7 @@ impl BagWriter {
         let range = FileRange {
             start: 0,
             end: file.metadata()?.len(),
-            file,
+            file: Arc::clone(&file),
         };
         let (root, written) = (self.directory.as_fd(), FileRanges::new(vec![range]));
         let of_written = || {
@@ -176,6 +176,11 @@ impl BagWriter {
             n_bytes: inventory.n_bytes,
             n_files: inventory.n_files,
         });
+        drop((found, next_line, written));
+        if let Some(file) = Arc::into_inner(file) {
+            // It shares the errors of late writes with the file that it is a clone of.
+            sys::close_file(file.into())?;
+        }
         Ok(mismatches)
     }
 
