@@ -1,7 +1,7 @@
 //! Writes what a benchmark has measured into a record: `raw.json` and `machine.json` in a directory.
 //!
-//! `ratios` and `tools` write into the same record, one after the other: each replaces its own
-//! figures.
+//! `ratios`, `scale` and `tools` write into the same record, one after the other: each replaces its
+//! own figures.
 
 #![allow(
     clippy::expect_used,

@@ -98,7 +98,7 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<(u64, f64)>,
 }
 
-/// What the points of a curve are ordered by.
+/// The quantity at the foot of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Against {

@@ -15,7 +15,7 @@ use super::serve::{DOWNLOADS, RELAYS};
 use crate::recording::format::{Against, Curve};
 use crate::recording::statistics::spread;
 
-/// What moves.
+/// The transfers that are measured.
 #[derive(Clone, Copy)]
 enum Load {
     /// From a client to a server, through a relay each.

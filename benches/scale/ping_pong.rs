@@ -43,15 +43,15 @@ pub(crate) fn report(is_test: bool, is_wanted: impl Fn(&str) -> bool) -> Result<
     } else {
         (TURN, TURNS)
     };
+    let mut order: Vec<usize> = (0..routes.len()).collect();
     for (index, &size) in SIZES.iter().enumerate() {
         for _ in 0..turns {
-            fastrand::shuffle(&mut routes);
-            for route in &mut routes {
-                route.measure(index, size, turn)?;
+            fastrand::shuffle(&mut order);
+            for &route in &order {
+                routes[route].measure(index, size, turn)?;
             }
         }
     }
-    routes.sort_by_key(|route| names_in_order(route.name));
     print(&routes);
     let figures = [
         ("Round trip through one relay, median", 0.5),
@@ -67,12 +67,6 @@ pub(crate) fn report(is_test: bool, is_wanted: impl Fn(&str) -> bool) -> Result<
         })
     });
     Ok(curves.collect())
-}
-
-/// Where a name stands in the table.
-fn names_in_order(name: &str) -> usize {
-    let place = RELAYS.iter().position(|relay| *relay == name);
-    place.map_or(0, |place| place + 1) + usize::from(name == READ_AND_WRITE)
 }
 
 impl Route {

@@ -59,7 +59,7 @@ pub(crate) struct Args {
 /// The kinds of manifests, as the options that choose them.
 const MANIFESTS: [&str; 3] = ["sha256sum", "bagit", "ascmhl"];
 
-/// What the runs of one kind of manifest have written to one file system.
+/// The runs with one kind of manifest, to one file system.
 struct Runs {
     disk: Disk,
     /// The number of events when the file system was ready.
@@ -138,16 +138,11 @@ fn cut(
         n_applied = log.apply_certain(cut, n_applied, &base)?;
         let n_ended = runs.ended.iter().filter(|ended| **ended <= cut.at).count();
         let _ = fs::remove_file(&image);
-        run_silently(
-            Command::new("cp")
-                .arg("--sparse=always")
-                .arg(&certain)
-                .arg(&image),
-        )?;
+        copy_sparse(&certain, &image)?;
         log.apply_kept(cut, &File::options().write(true).open(&image)?)?;
         if let Some(keep) = &args.keep {
             fs::create_dir_all(keep)?;
-            fs::copy(&image, keep.join("latest"))?;
+            copy_sparse(&image, &keep.join("latest"))?;
         }
         let wrong = judge(tool, &source, &image, manifest, n_ended)?;
         if !wrong.is_empty() {
@@ -172,6 +167,11 @@ fn cut(
         cuts.len(),
         log.len() - runs.ready
     ))
+}
+
+/// Copies an image, whose holes stay holes.
+fn copy_sparse(from: &Path, to: &Path) -> anyhow::Result<()> {
+    run_silently(Command::new("cp").arg("--sparse=always").args([from, to]))
 }
 
 /// Makes a file system on a disk, and copies each version of the source to it.
@@ -235,6 +235,12 @@ fn judge(
         let stdout = String::from_utf8_lossy(&checked.stdout);
         let damaged = stdout.lines().filter(|line| is_damaged(line));
         wrong.extend(damaged.map(|line| format!("--check: {line}")));
+        if !stdout
+            .lines()
+            .any(|line| line.contains("\"event\":\"summary\""))
+        {
+            wrong.push(format!("--check did not end: {}", said(&checked)));
+        }
     }
     if n_ended == VERSIONS.len() {
         let checked = check(tool, &path, &["--strict", "--quiet"])?;
@@ -271,7 +277,7 @@ fn is_damaged(line: &str) -> bool {
     )
 }
 
-/// What a command said, in one line.
+/// The status and the messages of a command, in one line.
 fn said(output: &Output) -> String {
     let [stdout, stderr] =
         [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));

@@ -61,7 +61,7 @@ impl Disk {
         self.place.path().join(NAME)
     }
 
-    /// What has been written so far.
+    /// The writes and flushes so far.
     pub(super) fn log(&self) -> MutexGuard<'_, Log> {
         lock(&self.log)
     }

@@ -165,7 +165,9 @@ impl Root {
         let source = self.opened.source();
         let is_recorded = |name: &CStr| names.has_record(&self.directory.path_of(name));
         let trees = [source, destination];
-        if options.partial_files == PartialFiles::Offered && is_empty(source).unwrap_or(false) {
+        let may_be_partial = options.partial_files == PartialFiles::Offered;
+        let may_be_partial = may_be_partial && !self.leftovers.files().is_empty();
+        if may_be_partial && is_empty(source).unwrap_or(false) {
             // Its disk may not be mounted: what an earlier run has left stays for a later one.
             return Walk::new(&self.directory, &self.opened, options, report, Some(names));
         }

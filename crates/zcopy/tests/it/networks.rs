@@ -8,6 +8,7 @@ mod down;
 mod driver;
 mod half_close;
 mod link;
+mod little_room;
 mod lossy;
 mod mptcp;
 mod peers;

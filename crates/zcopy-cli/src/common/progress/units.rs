@@ -247,16 +247,10 @@ fn suffix(suffix: &str, as_given: &str, si: bool) -> Result<ByteUnit, ParseSizeE
 
 /// Returns the share of a unit that decimals stand for, rounded down.
 fn share(decimals: &str, unit: u128) -> u128 {
-    // As many decimals as the product has room for: 17 at least, since no unit exceeds 2^70.
-    let n_most = decimals.len().min(20);
-    let mut shares = (0..=n_most).rev().filter_map(|n| {
-        let numerator = decimals[..n]
-            .parse::<u128>()
-            .unwrap_or(0)
-            .checked_mul(unit)?;
-        Some(numerator / 10_u128.pow(n as u32))
-    });
-    shares.next().unwrap_or(0)
+    // Each digit adds its tenths to the whole units of the share behind it. Rounding that share down
+    // before does not change the result, since the digit's own part is a whole number.
+    let digits = decimals.bytes().rev().map(|digit| u128::from(digit - b'0'));
+    digits.fold(0, |share, digit| (digit * unit + share) / 10)
 }
 
 #[cfg(test)]

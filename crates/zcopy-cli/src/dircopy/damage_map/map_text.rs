@@ -140,7 +140,7 @@ impl MapText {
                         return None;
                     }
                     size = offset.checked_add(bytes)?;
-                    if *status != "+" {
+                    if *status != "+" && bytes > 0 {
                         map.push(BadRange { offset, bytes });
                     }
                 }

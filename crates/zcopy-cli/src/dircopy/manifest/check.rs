@@ -64,9 +64,8 @@ pub fn check(options: &Options) -> anyhow::Result<Outcome> {
 ///
 /// `stdout` gets a line for each file, in the order of the paths, or of the list that was named.
 /// The lines are `sha256sum`'s: `NAME: OK`, `NAME: FAILED`, or `NAME: FAILED open or read`, with
-/// names [quoted] as `sha256sum` 9.12 does it. If there are
-/// several trees, each line also names the tree. `stderr` gets all errors, and `sha256sum`'s
-/// warnings at the end of each tree.
+/// names [quoted] as `sha256sum` 9.12 does it. If there are several trees, each line also names the
+/// tree. `stderr` gets all errors, and `sha256sum`'s warnings at the end of each tree.
 ///
 /// Without a [list](Options::hash_file) every path that any manifest in the root of the tree knows
 /// is verified against its newest line. Where a tree has manifests of several kinds, its files are

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir};
+use rustix::fs::{Dir, FileType, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
 use crate::dircopy::write::atomic_file::temp_name::Leftovers;
@@ -60,12 +60,15 @@ pub(crate) fn leftovers(directory: BorrowedFd<'_>) -> Result<Leftovers, Errno> {
 ///
 /// # Errors
 ///
-/// Those of `open(2)` and [`each`].
+/// Those of `open(2)` and `getdents64(2)`.
 pub(super) fn is_empty(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
-    let listed = reopen(directory)?;
-    let mut is_empty = true;
-    each(listed.as_fd(), |_, _| is_empty = false)?;
-    Ok(is_empty)
+    let entries = Dir::new(reopen(directory)?)?;
+    for entry in entries {
+        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Opens a directory again, with an offset of its own.

@@ -62,6 +62,13 @@ pub(super) fn flip_a_byte(path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
+/// A run that copies the source to another place.
+fn copied_to(trees: &Trees, copy: &Path) -> Run {
+    let mut command = zc_dircopy();
+    command.args([MHL, "--quiet"]);
+    run(command.arg(trees.source()).arg(copy))
+}
+
 #[test]
 fn each_run_adds_a_generation_that_ascmhl_verifies() {
     let Some((_, debug)) = ascmhl() else { return };
@@ -147,12 +154,7 @@ fn a_history_of_ascmhl_is_compared_with_while_its_tree_is_copied_and_goes_on() {
 
     flip_a_byte(&trees.original("long"));
     let elsewhere = trees.path().join("elsewhere");
-    let mut command = zc_dircopy();
-    command
-        .args([MHL, "--quiet"])
-        .arg(trees.source())
-        .arg(&elsewhere);
-    let run = run(&mut command);
+    let run = copied_to(&trees, &elsewhere);
     run.failed_naming(&[&["long", "differs from the first digest"]]);
     assert!(!elsewhere.join("long").exists());
 }
@@ -451,12 +453,7 @@ fn a_history_in_a_tree_whose_name_has_a_line_feed_is_written_and_an_error() {
     let Some((_, debug)) = ascmhl() else { return };
     let trees = tree();
     let copy = trees.path().join("line\nfeed");
-    let mut command = zc_dircopy();
-    command
-        .args([MHL, "--quiet"])
-        .arg(trees.source())
-        .arg(&copy);
-    let run = run(&mut command);
+    let run = copied_to(&trees, &copy);
     run.failed_naming(&[&["ascmhl: ", "path of the tree has a line feed"]]);
     assert_eq!(check(&copy, &["--quiet"]).status, 0);
     assert_ne!(debug.run(&["verify"], &copy).status, 0);

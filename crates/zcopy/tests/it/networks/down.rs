@@ -10,19 +10,17 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use rustix::net::sockopt::{
-    set_socket_recv_buffer_size, set_socket_send_buffer_size, set_tcp_user_timeout,
-};
+use rustix::net::sockopt::set_tcp_user_timeout;
 use zcopy::{Ended, Relay, Side, Strategy, Transfer};
 
-use super::driver::Driver;
+use super::driver::{Driver, STRATEGIES, drivers_and};
 use super::link::{Impairments, Link, is_in_namespace};
+use super::little_room::connect;
 use super::peers::{receive, receive_up_to};
 use super::processor_time::mostly_asleep;
 use crate::concurrency::bounded;
 use crate::files::{assert_same, contents, cursor, file, pattern, reopen};
 use crate::options::MaybeOptions as _;
-use crate::refused::allowed;
 
 /// More than the buffers of all sockets on the way hold.
 const LEN: usize = (3 << 20) + 7;
@@ -31,16 +29,6 @@ const LEN: usize = (3 << 20) + 7;
 const TAKEN: usize = 200_000;
 
 const IDLE: Duration = Duration::from_millis(1500);
-
-/// Returns two connected sockets that buffer little.
-fn connect(link: &Link) -> (TcpStream, TcpStream) {
-    let (here, there) = link.connect();
-    for end in [&here, &there] {
-        set_socket_send_buffer_size(end, 64 << 10).unwrap();
-        set_socket_recv_buffer_size(end, 64 << 10).unwrap();
-    }
-    (here, there)
-}
 
 /// Opens a file anew, with a cursor of its own.
 fn reopened(file: &File) -> OwnedFd {
@@ -63,17 +51,6 @@ fn take_down(link: &Link, down: &Barrier) {
     down.wait();
 }
 
-/// The strategies from a file to a socket.
-fn strategies() -> impl Iterator<Item = Option<Strategy>> {
-    use Strategy as S;
-    allowed([
-        None,
-        Some(S::Sendfile),
-        Some(S::SplicePipe),
-        Some(S::Buffered),
-    ])
-}
-
 #[test]
 #[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn an_idle_time_out_fires_and_what_was_counted_arrives_when_the_link_is_up_again() {
@@ -86,12 +63,10 @@ fn an_idle_time_out_fires_and_what_was_counted_arrives_when_the_link_is_up_again
         let link = Link::start(6);
         let source = file(&pattern(LEN));
         let (mut cases, mut readers) = (Vec::new(), Vec::new());
-        for driver in Driver::ALL {
-            for strategy in strategies() {
-                let (sink, peer) = connect(&link);
-                cases.push((driver, strategy, sink));
-                readers.push(peer);
-            }
+        for (driver, strategy) in drivers_and(&STRATEGIES) {
+            let (sink, peer) = connect(&link);
+            cases.push((driver, strategy, sink));
+            readers.push(peer);
         }
         let down = Barrier::new(readers.len() + 1);
         thread::scope(|scope| {
@@ -139,13 +114,11 @@ fn a_connection_that_times_out_is_an_error_of_the_sink() {
         let link = Link::start(7);
         let source = file(&pattern(LEN));
         let (mut cases, mut readers, mut sinks) = (Vec::new(), Vec::new(), Vec::new());
-        for driver in Driver::ALL {
-            for strategy in strategies() {
-                let (sink, peer) = connect(&link);
-                sinks.push(sink.try_clone().unwrap());
-                cases.push((driver, strategy, sink));
-                readers.push(peer);
-            }
+        for (driver, strategy) in drivers_and(&STRATEGIES) {
+            let (sink, peer) = connect(&link);
+            sinks.push(sink.try_clone().unwrap());
+            cases.push((driver, strategy, sink));
+            readers.push(peer);
         }
         let down = Barrier::new(readers.len() + 1);
         thread::scope(|scope| {

@@ -6,8 +6,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use zcopy::{
-    EndInterest, Progressed, Relay, RelayProgressed, RelayReport, Report, Result, Transfer,
+    EndInterest, Progressed, Relay, RelayProgressed, RelayReport, Report, Result, Strategy,
+    Transfer,
 };
+
+use crate::refused::allowed;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Driver {
@@ -17,6 +20,24 @@ pub(crate) enum Driver {
     RunNonblocking,
     /// `step`, with sockets in nonblocking mode.
     Step,
+}
+
+/// The strategies from a file to a socket, and the plan's choice.
+pub(crate) const STRATEGIES: [Option<Strategy>; 4] = [
+    None,
+    Some(Strategy::Sendfile),
+    Some(Strategy::SplicePipe),
+    Some(Strategy::Buffered),
+];
+
+/// Every driver with each of these strategies that the kernel permits.
+pub(crate) fn drivers_and(
+    strategies: &[Option<Strategy>],
+) -> impl Iterator<Item = (Driver, Option<Strategy>)> {
+    let drivers = Driver::ALL.into_iter();
+    drivers.flat_map(|driver| {
+        allowed(strategies.iter().copied()).map(move |strategy| (driver, strategy))
+    })
 }
 
 /// The most bytes that are asked of a step.

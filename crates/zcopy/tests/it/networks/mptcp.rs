@@ -4,24 +4,22 @@ use std::net::{SocketAddrV4, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use rustix::net::sockopt::{
-    set_socket_linger, set_socket_recv_buffer_size, set_socket_send_buffer_size,
-};
+use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, accept_with, bind, connect, getsockname, ipproto,
     listen, socket_with,
 };
 use zcopy::{Side, Strategy, Transfer};
 
-use super::driver::Driver;
+use super::driver::{Driver, STRATEGIES, drivers_and};
 use super::link::{Impairments, Link, is_in_namespace};
+use super::little_room::buffer_little;
 use super::lossy::check_relay;
 use super::peers::{receive, receive_exactly, send};
 use super::processor_time::{asleep, mostly_asleep};
 use crate::concurrency::bounded;
 use crate::files::{assert_same, contents, cursor, file, pattern};
 use crate::options::MaybeOptions as _;
-use crate::refused::allowed;
 use crate::skip::report;
 use crate::strategies::assert_served;
 
@@ -62,15 +60,6 @@ fn connected<T>(
         .collect()
 }
 
-fn drivers_and(
-    strategies: &[Option<Strategy>],
-) -> impl Iterator<Item = (Driver, Option<Strategy>)> {
-    let drivers = Driver::ALL.into_iter();
-    drivers.flat_map(|driver| {
-        allowed(strategies.iter().copied()).map(move |strategy| (driver, strategy))
-    })
-}
-
 /// Panics if the connections have fallen back to TCP. Reads the counter of this namespace.
 #[track_caller]
 fn assert_multipath() {
@@ -87,7 +76,6 @@ fn assert_multipath() {
 #[test]
 #[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_file_crosses_multipath_tcp_by_every_strategy_and_driver() {
-    use Strategy as S;
     if !is_in_namespace(
         "networks::mptcp::a_file_crosses_multipath_tcp_by_every_strategy_and_driver",
     ) {
@@ -95,13 +83,7 @@ fn a_file_crosses_multipath_tcp_by_every_strategy_and_driver() {
     }
     bounded(|| {
         let link = Link::start(12);
-        let strategies = [
-            None,
-            Some(S::Sendfile),
-            Some(S::SplicePipe),
-            Some(S::Buffered),
-        ];
-        let Some(cases) = connected(&link, drivers_and(&strategies)) else {
+        let Some(cases) = connected(&link, drivers_and(&STRATEGIES)) else {
             return;
         };
         link.impair(Impairments::LOSSY);
@@ -206,7 +188,6 @@ fn both_directions_of_a_relay_cross_multipath_tcp() {
 #[test]
 #[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_reader_of_multipath_tcp_that_stops_and_resets_costs_no_time_and_no_count() {
-    use Strategy as S;
     const STOP: Duration = Duration::from_millis(1200);
     const BEFORE: usize = 700_007;
     if !is_in_namespace(
@@ -216,23 +197,14 @@ fn a_reader_of_multipath_tcp_that_stops_and_resets_costs_no_time_and_no_count() 
     }
     bounded(|| {
         let link = Link::start(15);
-        let strategies = [
-            None,
-            Some(S::Sendfile),
-            Some(S::SplicePipe),
-            Some(S::Buffered),
-        ];
-        let Some(cases) = connected(&link, drivers_and(&strategies)) else {
+        let Some(cases) = connected(&link, drivers_and(&STRATEGIES)) else {
             return;
         };
         thread::scope(|scope| {
             for ((driver, strategy), (sink, peer)) in cases {
                 scope.spawn(move || {
                     let what = format!("{driver:?}, {strategy:?}");
-                    for end in [&sink, &peer] {
-                        set_socket_send_buffer_size(end, 64 << 10).unwrap();
-                        set_socket_recv_buffer_size(end, 64 << 10).unwrap();
-                    }
+                    buffer_little([&sink, &peer]);
                     let source = file(&pattern(3 * LEN));
                     driver.prepare(&sink);
                     let reading = thread::spawn(move || {

@@ -11,14 +11,13 @@ use rustix::net::sockopt::{
 };
 use zcopy::{Ended, Error, Relay, Side, Strategy, Transfer};
 
-use super::driver::Driver;
+use super::driver::{Driver, STRATEGIES, drivers_and};
 use super::link::{Impairments, Link, is_in_namespace};
 use super::peers::receive_exactly;
 use super::processor_time::mostly_asleep;
 use crate::concurrency::bounded;
 use crate::files::{assert_same, contents, cursor, file, pattern};
 use crate::options::MaybeOptions as _;
-use crate::refused::allowed;
 
 const LEN: usize = (3 << 20) + 7;
 
@@ -40,7 +39,6 @@ fn assert_reset(error: &Error, what: &str) {
 #[test]
 #[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_reset_by_the_reader_or_the_writer_names_its_side_and_counts_exactly() {
-    use Strategy as S;
     if !is_in_namespace(
         "networks::resets::a_reset_by_the_reader_or_the_writer_names_its_side_and_counts_exactly",
     ) {
@@ -48,18 +46,9 @@ fn a_reset_by_the_reader_or_the_writer_names_its_side_and_counts_exactly() {
     }
     bounded(|| {
         let link = Link::start(9);
-        let strategies = [
-            None,
-            Some(S::Sendfile),
-            Some(S::SplicePipe),
-            Some(S::Buffered),
-        ];
-        let mut cases = Vec::new();
-        for driver in Driver::ALL {
-            for strategy in allowed(strategies) {
-                cases.push((driver, strategy, link.connect(), link.connect()));
-            }
-        }
+        let cases = drivers_and(&STRATEGIES)
+            .map(|(driver, strategy)| (driver, strategy, link.connect(), link.connect()));
+        let cases: Vec<_> = cases.collect();
         link.impair(Impairments::LOSSY);
         thread::scope(|scope| {
             for (driver, strategy, (sink, reader), (source, mut writer)) in cases {

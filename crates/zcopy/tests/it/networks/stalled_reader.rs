@@ -4,33 +4,22 @@ use std::net::TcpStream;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
-use zcopy::{Ended, Relay, Strategy, Transfer};
+use zcopy::{Ended, Relay, Transfer};
 
-use super::driver::Driver;
+use super::driver::{Driver, STRATEGIES, drivers_and};
 use super::link::{Link, is_in_namespace};
+use super::little_room::connect;
 use super::peers::{receive, receive_exactly, send};
 use super::processor_time::asleep;
 use crate::concurrency::bounded;
 use crate::files::{assert_same, file, pattern};
 use crate::options::MaybeOptions as _;
-use crate::refused::allowed;
 
 /// More than the buffers of all sockets on the way hold.
 const LEN: usize = (3 << 20) + 7;
 
 /// How long the reader sleeps.
 const STOP: Duration = Duration::from_millis(1200);
-
-/// Returns two connected sockets that buffer little.
-fn connect(link: &Link) -> (TcpStream, TcpStream) {
-    let (here, there) = link.connect();
-    for end in [&here, &there] {
-        set_socket_send_buffer_size(end, 64 << 10).unwrap();
-        set_socket_recv_buffer_size(end, 64 << 10).unwrap();
-    }
-    (here, there)
-}
 
 /// Receives a part, sleeps, and receives the rest.
 fn receive_with_a_stop(socket: TcpStream) -> JoinHandle<Vec<u8>> {
@@ -45,7 +34,6 @@ fn receive_with_a_stop(socket: TcpStream) -> JoinHandle<Vec<u8>> {
 #[test]
 #[ignore = "packets fare differently in each run: CONTRIBUTING.md says when to run it"]
 fn a_reader_that_stops_costs_a_transfer_no_processor_time() {
-    use Strategy as S;
     if !is_in_namespace(
         "networks::stalled_reader::a_reader_that_stops_costs_a_transfer_no_processor_time",
     ) {
@@ -53,30 +41,21 @@ fn a_reader_that_stops_costs_a_transfer_no_processor_time() {
     }
     bounded(|| {
         let link = Link::start(3);
-        let strategies = [
-            None,
-            Some(S::Sendfile),
-            Some(S::SplicePipe),
-            Some(S::Buffered),
-        ];
-        let strategies: Vec<_> = allowed(strategies).collect();
         thread::scope(|scope| {
-            for driver in Driver::ALL {
-                for &strategy in &strategies {
-                    let (sink, peer) = connect(&link);
-                    scope.spawn(move || {
-                        let source = file(&pattern(LEN));
-                        driver.prepare(&sink);
-                        let receiving = receive_with_a_stop(peer);
-                        let what = format!("{driver:?}, {strategy:?}");
-                        let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
-                        let report = asleep(&what, || driver.transfer(transfer).unwrap());
-                        assert_eq!(report.bytes(), LEN as u64, "{what}");
-                        assert!(report.elapsed() >= STOP, "the transfer waited: {what}");
-                        drop(sink);
-                        assert_same(&receiving.join().unwrap(), &pattern(LEN), &what);
-                    });
-                }
+            for (driver, strategy) in drivers_and(&STRATEGIES) {
+                let (sink, peer) = connect(&link);
+                scope.spawn(move || {
+                    let source = file(&pattern(LEN));
+                    driver.prepare(&sink);
+                    let receiving = receive_with_a_stop(peer);
+                    let what = format!("{driver:?}, {strategy:?}");
+                    let transfer = Transfer::new(&source, &sink).maybe_strategy(strategy);
+                    let report = asleep(&what, || driver.transfer(transfer).unwrap());
+                    assert_eq!(report.bytes(), LEN as u64, "{what}");
+                    assert!(report.elapsed() >= STOP, "the transfer waited: {what}");
+                    drop(sink);
+                    assert_same(&receiving.join().unwrap(), &pattern(LEN), &what);
+                });
             }
         });
     });

@@ -196,6 +196,11 @@ fn a_rate_is_never_rounded_to_no_limit() {
         ("1.5", 1500),
         ("1.5k", 1_536_000),
         ("0.00000000000000000001E", 11),
+        // Decimals behind the 19th were dropped.
+        (
+            "0.01199566123456789012345678901E",
+            13_830_055_799_312_039_416,
+        ),
         ("16E", u64::MAX),
     ] {
         assert_eq!(parse_rate(text, false), Ok(thousandths), "{text}");

@@ -150,3 +150,10 @@ fn a_map_takes_little_memory() {
     large.resize(LARGEST as usize + 1, b'\n');
     assert_eq!(MapText::parse(&large[..]).unwrap(), MapText::Cut);
 }
+
+/// Such a block made a range without bytes, and the file counted as damaged.
+#[test]
+fn a_bad_block_without_bytes_is_no_damage() {
+    let text = "# Mapfile. Created by GNU ddrescue version 1.27\n0x0 ? 1\n0 010 +\n8 0 -\n";
+    assert_eq!(parsed(text), Some(DamageMap::default()));
+}

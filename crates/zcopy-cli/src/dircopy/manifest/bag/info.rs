@@ -30,11 +30,11 @@ pub(super) struct Oxum {
 impl Oxum {
     /// The one that `bag-info.txt` tells. `None` without one, or if it is no pair of numbers.
     fn told(info: &[u8]) -> Option<Self> {
-        info.split(|byte| *byte == b'\n').find_map(|line| {
-            let (label, value) = str::from_utf8(line).ok()?.split_once(':')?;
-            if !label.trim().eq_ignore_ascii_case("Payload-Oxum") {
+        lines(info).find_map(|line| {
+            if continues_element(line) || !label(line).eq_ignore_ascii_case(b"Payload-Oxum") {
                 return None;
             }
+            let (_, value) = str::from_utf8(line).ok()?.split_once(':')?;
             let (n_bytes, n_files) = value.trim().split_once('.')?;
             Some(Self {
                 n_bytes: n_bytes.parse().ok()?,
@@ -91,11 +91,9 @@ pub(super) fn verify(root: BorrowedFd<'_>) -> Result<(), Damage> {
 pub(super) fn updated(old: &[u8], oxum: Oxum) -> Vec<u8> {
     let mut new = Vec::new();
     let mut is_own = false;
-    for line in old.split_inclusive(|byte| *byte == b'\n') {
-        // A line that begins with a blank continues the element above.
-        if !line.starts_with(b" ") && !line.starts_with(b"\t") {
-            let label = line.split(|byte| *byte == b':').next().unwrap_or_default();
-            let is_label = |own: &&str| label.trim_ascii().eq_ignore_ascii_case(own.as_bytes());
+    for line in lines(old) {
+        if !continues_element(line) {
+            let is_label = |own: &&str| label(line).eq_ignore_ascii_case(own.as_bytes());
             is_own = OWN.iter().any(is_label);
         }
         if !is_own {
@@ -120,6 +118,30 @@ pub(super) fn updated(old: &[u8], oxum: Oxum) -> Vec<u8> {
     new
 }
 
+/// The lines with their ends, each of which is a line feed, a carriage return, or both.
+fn lines(info: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let ends_line = |[byte, next]: [u8; 2]| byte == b'\n' || byte == b'\r' && next != b'\n';
+    let mut rest = info;
+    std::iter::from_fn(move || {
+        let mut pairs = rest.windows(2).map(|pair| [pair[0], pair[1]]);
+        let end = pairs.position(ends_line).map_or(rest.len(), |at| at + 1);
+        let (line, behind) = rest.split_at(end);
+        rest = behind;
+        (!line.is_empty()).then_some(line)
+    })
+}
+
+/// Whether a line continues the element above: it begins with a blank.
+fn continues_element(line: &[u8]) -> bool {
+    line.starts_with(b" ") || line.starts_with(b"\t")
+}
+
+/// The label of the element that begins in a line.
+fn label(line: &[u8]) -> &[u8] {
+    let label = line.split(|byte| *byte == b':').next().unwrap_or_default();
+    label.trim_ascii()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,6 +158,37 @@ mod tests {
         ] {
             assert_eq!(oxum(none.as_bytes()), None, "{none}");
         }
+    }
+
+    /// Such a line was taken for the total, so that `--check` found a whole bag damaged.
+    #[test]
+    fn a_line_that_continues_another_element_tells_no_total() {
+        let info = b"Description: it says\n Payload-Oxum: 5.5\nPayload-Oxum: 20.3\n";
+        let told = Oxum::told(info).unwrap();
+        assert_eq!((told.n_bytes, told.n_files), (20, 3));
+        assert_eq!(
+            Oxum::told(b"Description: it says\n\tPayload-Oxum: 5.5\n"),
+            None
+        );
+        assert_eq!(Oxum::told("\u{a0}Payload-Oxum: 5.5\n".as_bytes()), None);
+    }
+
+    /// The lines of such a file were one, whose total stayed beside the new one.
+    #[test]
+    fn lines_may_end_in_carriage_returns() {
+        let oxum = Oxum {
+            n_bytes: 20,
+            n_files: 3,
+        };
+        let old = b"Contact-Name: B\rPayload-Oxum: 1.1\rBag-Count: 1 of 1\r";
+        let told = Oxum::told(old).unwrap();
+        assert_eq!((told.n_bytes, told.n_files), (1, 1));
+        let new = String::from_utf8(updated(old, oxum)).unwrap();
+        assert!(
+            new.starts_with("Contact-Name: B\rBag-Count: 1 of 1\rBag-Software-Agent: "),
+            "{new}"
+        );
+        assert_eq!(new.matches("Payload-Oxum").count(), 1, "{new}");
     }
 
     #[test]

@@ -185,8 +185,8 @@ impl<'a> Verifier<'a> {
         )
     }
 
-    /// Reads a file of this size. Returns its checksum and the number of its bytes. `None` after a signal. The
-    /// other hashers get the bytes too.
+    /// Reads a file of this size. Returns its checksum and the number of its bytes. `None` after a
+    /// signal. The other hashers get the bytes too.
     fn checksum(
         &mut self,
         file: &File,

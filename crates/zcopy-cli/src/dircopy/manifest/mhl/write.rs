@@ -145,8 +145,8 @@ impl GenerationWriter {
     }
 
     /// Walks the tree, and makes the elements of its files and directories. Returns the files that
-    /// cannot be read, and entries that other programs call missing, each with its error. After a signal nothing more is read, and the generation
-    /// is not to be finished.
+    /// cannot be read, and entries that other programs call missing, each with its error. After a
+    /// signal nothing more is read, and the generation is not to be finished.
     ///
     /// # Errors
     ///
