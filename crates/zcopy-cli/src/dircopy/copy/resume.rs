@@ -14,6 +14,7 @@ use anyhow::Context as _;
 
 use super::Copier;
 use super::file::{Method, PendingCopy, create_new_file};
+use crate::common::sys;
 use crate::dircopy::hash::pool::Contents;
 use crate::dircopy::stat::size;
 use crate::dircopy::walk::Entry;
@@ -123,7 +124,10 @@ impl<'a> Copier<'a> {
             OpenPartial::create(directory, name, &copy.stat, &keep, durability)
                 .context("cannot create its copy")?
         };
-        copy.new_file = partial.file;
+        let unused = std::mem::replace(&mut copy.new_file, partial.file);
+        sys::close_file(unused.into_file().into())
+            .inspect_err(|error| keep_after(&partial.log, error))
+            .context("cannot create its copy")?;
         let mut writing = Writing {
             stream,
             checkpoints: Checkpoints::new(partial.log, &copy.new_file, algorithm, start),
