@@ -357,3 +357,6 @@ impl fmt::Display for Plan {
         write!(f, "{}", self.page_sharing())
     }
 }
+
+#[cfg(test)]
+mod tests;

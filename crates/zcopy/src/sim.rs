@@ -24,7 +24,6 @@ mod kernel_impl;
 pub(crate) mod objects;
 pub(crate) mod oracle;
 mod polling;
-pub(crate) mod property;
 pub(crate) mod queue;
 pub(crate) mod run;
 pub(crate) mod script;

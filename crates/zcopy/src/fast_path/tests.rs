@@ -21,11 +21,11 @@ use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::sim::SimKernel;
 use crate::sim::objects::{File, Object, pattern, patterned};
-use crate::sim::property::holds_for_all;
 use crate::sim::run::{attempts, transfer};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
+use zcopy_fuzz::holds_for_all;
 
 /// Runs one transfer of a series.
 fn next(

@@ -21,11 +21,11 @@ use crate::side::Side;
 use crate::sim::SimKernel;
 use crate::sim::arbitrary::{Features, scenarios_with};
 use crate::sim::oracle::{Gap, check_sink};
-use crate::sim::property::holds_for_all;
 use crate::sim::scenario::{Kind, Scenario};
 use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::{Blocking, Errno};
+use zcopy_fuzz::holds_for_all;
 
 /// Fewer cases than for transfers between descriptors: there are fewer options.
 const CASES: u32 = 600;

@@ -26,12 +26,12 @@ use crate::sim::SimKernel;
 use crate::sim::arbitrary::scenarios;
 use crate::sim::objects::{Object, patterned};
 use crate::sim::oracle::{Gap, check_sink};
-use crate::sim::property::holds_for_all;
 use crate::sim::run::attempts;
 use crate::sim::scenario::{Driver, Kind, Scenario};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
+use zcopy_fuzz::holds_for_all;
 
 /// Fewer cases than for transfers: a repetition has fewer options, and takes longer.
 const CASES: u32 = 600;

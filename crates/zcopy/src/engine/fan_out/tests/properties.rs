@@ -17,13 +17,13 @@ use crate::sim::oracle::{
     Data, Gap, PageSharing, check_boundaries, check_calls, check_capacities, check_consumed,
     check_pages, check_sink, check_ticks, data,
 };
-use crate::sim::property::holds_for_all;
 use crate::sim::queue::PACKET;
 use crate::sim::run::{Callbacks, fan_out_with, has_not_begun};
 use crate::sim::scenario::{Driver, Kind};
 use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
+use zcopy_fuzz::holds_for_all;
 
 /// Enough cases for every kind of sink in every role; `PROPTEST_CASES` sets another number.
 const CASES: u32 = 1000;

@@ -17,11 +17,11 @@ use crate::sim::SimKernel;
 use crate::sim::arbitrary::{scenarios, source_specs};
 use crate::sim::interference::{Action, Interference, Target};
 use crate::sim::oracle::{self, Gap, check_calls, check_sink, n_read};
-use crate::sim::property::holds_for_all;
 use crate::sim::scenario::{Driver, Faults, Kind, Scenario, SourceSpec};
 use crate::sim::script::Call;
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
+use zcopy_fuzz::holds_for_all;
 
 /// Fewer cases than for transfers: a filter has fewer options, and each case has two sources.
 const CASES: u32 = 300;

@@ -12,13 +12,13 @@ use crate::sim::arbitrary::{Features, scenarios_with};
 use crate::sim::interference::{Action, Effect, Interference, Target};
 use crate::sim::kernel::SimKernel;
 use crate::sim::objects::{BLOCK, File, Object, patterned};
-use crate::sim::property::holds_for_all;
 use crate::sim::queue::PACKET;
 use crate::sim::run::transfer;
 use crate::sim::scenario::{Kind, Scenario, SourceSpec};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, Kernel, OFlags, SpliceFlags};
+use zcopy_fuzz::holds_for_all;
 
 const BTRFS: u64 = 0x9123_683e;
 

@@ -19,12 +19,12 @@ use crate::sim::oracle::{
     Data, Gap, PageSharing, check_boundaries, check_calls, check_capacities, check_consumed,
     check_pages, check_sink, check_ticks, data,
 };
-use crate::sim::property::holds_for_all;
 use crate::sim::queue::PACKET;
 use crate::sim::run::{Callbacks, has_not_begun, transfer_with};
 use crate::sim::scenario::{Kind, Scenario};
 use crate::sim::script::Call;
 use crate::sys::Errno;
+use zcopy_fuzz::holds_for_all;
 
 /// Enough cases for every pair and option; `PROPTEST_CASES` sets another number.
 const CASES: u32 = 3000;

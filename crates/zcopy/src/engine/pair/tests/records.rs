@@ -14,12 +14,12 @@ use crate::sim::SimKernel;
 use crate::sim::arbitrary::scenarios;
 use crate::sim::interference::Interference;
 use crate::sim::objects::Object;
-use crate::sim::property::holds_for_all;
 use crate::sim::run::{Callbacks, attempts, transfer, transfer_with};
 use crate::sim::scenario::Scenario;
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
+use zcopy_fuzz::holds_for_all;
 
 /// Enough cases for every pair with every limit; `PROPTEST_CASES` sets another number.
 const CASES: u32 = 2000;

@@ -18,11 +18,11 @@ use crate::report::{BadRange, Ended};
 use crate::sim::SimKernel;
 use crate::sim::arbitrary::scenarios;
 use crate::sim::objects::Object;
-use crate::sim::property::holds_for_all;
 use crate::sim::run::{Callbacks, has_not_begun, transfer_with};
 use crate::sim::scenario::{Kind, Scenario};
 use crate::strategy::Strategy;
 use crate::sys::Errno;
+use zcopy_fuzz::holds_for_all;
 
 /// Enough cases for every policy with every pair; `PROPTEST_CASES` sets another number.
 const CASES: u32 = 800;

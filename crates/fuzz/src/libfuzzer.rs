@@ -1,0 +1,117 @@
+//! The driver of libFuzzer.
+
+#![allow(unsafe_code, reason = "the interface of libFuzzer is that of C")]
+
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int};
+use std::fmt::Debug;
+use std::path::Path;
+
+// It links libFuzzer.
+use libfuzzer_sys as _;
+use proptest::prelude::Rng as _;
+use proptest::strategy::{Strategy, ValueTree as _};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
+
+/// The variable that holds the arguments of libFuzzer, one a line. The first one is the directory
+/// of the inputs, to which the seeds are added.
+const ARGUMENTS: &str = "ZCOPY_LIBFUZZER";
+
+thread_local! {
+    /// What libFuzzer calls, which it does in the thread that runs it, and without a context.
+    static TARGET: RefCell<Option<Box<dyn Fn(&[u8])>>> = const { RefCell::new(None) };
+}
+
+unsafe extern "C" {
+    fn LLVMFuzzerRunDriver(
+        argc: *mut c_int,
+        argv: *mut *mut *mut c_char,
+        target: extern "C" fn(*const u8, usize) -> c_int,
+    ) -> c_int;
+}
+
+/// Checks a property of the values that the inputs of libFuzzer stand for.
+pub(crate) fn holds_for_all<S>(values: S, property: impl Fn(&S::Value) -> TestCaseResult + 'static)
+where
+    S: Strategy + 'static,
+    S::Value: Debug,
+{
+    let tail = tail();
+    let target = move |bytes: &[u8]| {
+        if let Some(value) = generate(&values, bytes, &tail)
+            && let Err(why) = property(&value)
+        {
+            panic!("{why}\n{value:#?}");
+        }
+    };
+    run(&[], Box::new(target));
+}
+
+/// Checks a property of the inputs of libFuzzer.
+pub(crate) fn holds_for_bytes(seeds: &[&[u8]], property: fn(&[u8])) {
+    run(seeds, Box::new(property));
+}
+
+/// Generates a value with these bytes in place of random numbers, and with the tail behind them.
+/// `None` if the strategy rejects what they stand for.
+fn generate<S: Strategy>(values: &S, bytes: &[u8], tail: &[u8]) -> Option<S::Value> {
+    let config = Config {
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let rng = TestRng::from_seed(RngAlgorithm::PassThrough, &[bytes, tail].concat());
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let tree = values.new_tree(&mut runner).ok()?;
+    Some(tree.current())
+}
+
+/// What stands behind each input: the same numbers each time, and more than a value needs.
+///
+/// Without them zeros would follow for ever, which `rand` rejects for ever if the range that it
+/// draws from is no power of 2.
+fn tail() -> Vec<u8> {
+    let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut tail = vec![0; 32 << 10];
+    rng.fill_bytes(&mut tail);
+    tail
+}
+
+/// Runs a target as long as the arguments say. libFuzzer ends the process when it has finished.
+fn run(seeds: &[&[u8]], target: Box<dyn Fn(&[u8])>) {
+    let Ok(arguments) = std::env::var(ARGUMENTS) else {
+        panic!("{ARGUMENTS} is not set: `cargo xtask fuzz` sets it");
+    };
+    let corpus = Path::new(arguments.lines().next().unwrap_or("."));
+    for (index, seed) in seeds.iter().enumerate() {
+        let file = corpus.join(format!("seed-{index}"));
+        if let Err(error) = std::fs::write(&file, seed) {
+            panic!("{}: {error}", file.display());
+        }
+    }
+    TARGET.set(Some(target));
+    let arguments = std::iter::once("libfuzzer").chain(arguments.lines());
+    let arguments = arguments.map(|argument| CString::new(argument).unwrap_or_default());
+    let arguments: Vec<_> = arguments.map(CString::into_raw).collect();
+    let mut argc = arguments.len() as c_int;
+    let mut argv = arguments.leak().as_mut_ptr();
+    // SAFETY: `argv` points to `argc` strings that end in NUL. They are never freed, since libFuzzer
+    // keeps them until the process ends.
+    let status = unsafe { LLVMFuzzerRunDriver(&raw mut argc, &raw mut argv, call) };
+    assert_eq!(status, 0, "libFuzzer failed");
+}
+
+/// A panic in it aborts the process. libFuzzer notices that, and keeps the input.
+extern "C" fn call(bytes: *const u8, len: usize) -> c_int {
+    let input = if len == 0 {
+        &[]
+    } else {
+        // SAFETY: libFuzzer passes `len` bytes, which nobody changes during the call.
+        unsafe { std::slice::from_raw_parts(bytes, len) }
+    };
+    TARGET.with_borrow(|target| {
+        if let Some(target) = target {
+            target(input);
+        }
+    });
+    0
+}
