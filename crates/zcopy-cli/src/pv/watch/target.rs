@@ -213,6 +213,8 @@ impl fmt::Display for SpecSource<'_> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 mod tests {
+    use zcopy_fuzz::holds_for_bytes;
+
     use super::*;
 
     fn of(specs: &[&str]) -> Result<Vec<Target>, String> {
@@ -288,5 +290,25 @@ mod tests {
             let complaint = format!("{}:2: {complaint}", list.display());
             assert_eq!(of(&[&spec]), Err(complaint), "{line}");
         }
+    }
+
+    #[test]
+    fn any_specification_is_a_path_or_numbers_that_are_written_the_same() {
+        holds_for_bytes(
+            &[b"12:0", b"./a:1", b"007", b"2147483648"],
+            |bytes| match parse(OsStr::from_bytes(bytes)) {
+                Ok(Target::File(path)) => {
+                    assert_eq!(path.as_os_str().as_bytes(), bytes);
+                    assert!(bytes.contains(&b'/'));
+                }
+                Ok(target) => {
+                    let (pid, fd) = (target.pid().unwrap(), target.fd());
+                    assert!(pid > 0 && fd.is_none_or(|fd| fd >= 0));
+                    let again = fd.map_or(format!("{pid}"), |fd| format!("{pid}:{fd}"));
+                    assert_eq!(parse(again.as_ref()), Ok(target));
+                }
+                Err(_) => assert!(!bytes.contains(&b'/')),
+            },
+        );
     }
 }

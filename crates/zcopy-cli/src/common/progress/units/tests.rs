@@ -1,3 +1,5 @@
+use zcopy_fuzz::holds_for_bytes;
+
 use super::*;
 
 /// What pv 1.12 prints for an amount of bytes: plain, with `-k`, with `-8`, and with both.
@@ -205,4 +207,36 @@ fn a_rate_is_never_rounded_to_no_limit() {
     ] {
         assert_eq!(parse_rate(text, false), Ok(thousandths), "{text}");
     }
+}
+
+#[test]
+fn any_text_is_a_size_and_the_same_rate_or_neither() {
+    let seeds: [&[u8]; 7] = [
+        b"1.5KiB",
+        b"18446744073709551615",
+        b"0.0119956612345678901234567890E",
+        b"16E",
+        b" 7 gb",
+        b"0.0000001",
+        b"1,25TiB",
+    ];
+    holds_for_bytes(&seeds, |bytes| {
+        let text = &*String::from_utf8_lossy(bytes);
+        let size = parse_size(text, false);
+        assert_eq!(parse_size(&format!(" \t{text}"), false), size);
+        assert_eq!(parse_size(&text.to_ascii_lowercase(), false), size);
+        let (Ok(size), Ok(smaller)) = (size, parse_size(text, true)) else {
+            assert_eq!(parse_size(text, true), size);
+            assert_eq!(parse_rate(text, false), Err(ParseSizeError));
+            return;
+        };
+        assert!(smaller <= size, "{text}");
+        let rate = parse_rate(text, false).unwrap();
+        assert!(
+            rate == u64::MAX || rate / 1000 == size,
+            "{text}: {rate}, {size}"
+        );
+        let is_nothing = !text.contains(|c| matches!(c, '1'..='9'));
+        assert_eq!(rate == 0, is_nothing, "{text}");
+    });
 }

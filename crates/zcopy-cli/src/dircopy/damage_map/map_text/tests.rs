@@ -1,3 +1,5 @@
+use zcopy_fuzz::holds_for_bytes;
+
 use super::*;
 use crate::dircopy::damage_map::MOST_RANGES;
 use crate::dircopy::damage_map::tests::map;
@@ -156,4 +158,24 @@ fn a_map_takes_little_memory() {
 fn a_bad_block_without_bytes_is_no_damage() {
     let text = "# Mapfile. Created by GNU ddrescue version 1.27\n0x0 ? 1\n0 010 +\n8 0 -\n";
     assert_eq!(parsed(text), Some(DamageMap::default()));
+}
+
+#[test]
+fn any_map_that_is_whole_names_bytes_of_its_file_and_reads_the_same_when_it_is_written_again() {
+    let seed = map(&[(0, 1), (8192, 808)]).text(Path::new("a/b"), 9000);
+    let ddrescue = "# Mapfile. Created by GNU ddrescue version 1.27\n0x0 ? 1\n0 010 +\n8 0X8 *\n";
+    holds_for_bytes(&[seed.as_bytes(), ddrescue.as_bytes()], |bytes| {
+        let MapText::Whole { map, size } = MapText::parse(bytes).unwrap() else {
+            return;
+        };
+        let mut end = 0;
+        for range in map.ranges() {
+            assert!(range.offset >= end && range.bytes > 0);
+            end = range.offset.checked_add(range.bytes).unwrap();
+        }
+        assert!(end <= size);
+        let again = map.text(Path::new("a/b"), size);
+        let again = MapText::parse(again.as_bytes()).unwrap();
+        assert_eq!(again, MapText::Whole { map, size });
+    });
 }

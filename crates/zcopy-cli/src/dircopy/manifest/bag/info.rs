@@ -144,6 +144,8 @@ fn label(line: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
+    use zcopy_fuzz::holds_for_bytes;
+
     use super::*;
 
     #[test]
@@ -203,5 +205,26 @@ mod tests {
         assert!(new.starts_with(kept), "{new}");
         assert!(new.ends_with("\nPayload-Oxum: 20.3\n"), "{new}");
         assert!(!new.contains("KB"), "{new}");
+    }
+
+    #[test]
+    fn the_total_that_is_set_is_the_one_that_is_told_whatever_stood_there_before() {
+        let seeds: [&[u8]; 3] = [
+            b"Source-Organization: A\n  long name\nPayload-Oxum: 1.1\nbag-size: 1\n KB\nContact-Name: B",
+            b"A: b\r\npayload-oxum: 20.3\r\n",
+            b"Description: it says\n Payload-Oxum: 5.5\n",
+        ];
+        holds_for_bytes(&seeds, |old| {
+            let oxum = Oxum {
+                n_bytes: 20,
+                n_files: 3,
+            };
+            let new = updated(old, oxum);
+            assert_eq!(Oxum::told(&new), Some(oxum), "{}", new.escape_ascii());
+            assert_eq!(
+                updated(&new, oxum).escape_ascii().to_string(),
+                new.escape_ascii().to_string()
+            );
+        });
     }
 }

@@ -45,6 +45,8 @@ pub(super) enum PercentSign {
 
 #[cfg(test)]
 mod tests {
+    use zcopy_fuzz::holds_for_bytes;
+
     use super::*;
 
     #[test]
@@ -62,5 +64,17 @@ mod tests {
         assert_eq!(plain(b"data/100%25%0a"), b"data/100%25\n");
         assert_eq!(decode(b"100%.txt", PercentSign::Encoded), b"100%.txt");
         assert_eq!(decode(b"%", PercentSign::Encoded), b"%");
+    }
+
+    #[test]
+    fn any_path_is_one_line_and_is_read_as_it_was_written() {
+        holds_for_bytes(&[b"data/a\nb\rc%d%0A", b"%25%0d"], |path| {
+            let mut line = Vec::new();
+            encode(path, &mut line);
+            assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
+            assert_eq!(decode(&line, PercentSign::Encoded), path);
+            // No sequence that was not encoded is lost.
+            assert!(decode(path, PercentSign::Plain).len() <= path.len());
+        });
     }
 }

@@ -1,3 +1,5 @@
+use zcopy_fuzz::holds_for_bytes;
+
 use super::*;
 use crate::common::digest::{Algorithm, digests};
 
@@ -84,4 +86,25 @@ fn an_end_reads_as_it_was_written() {
     assert_eq!(End::parse(&line[..line.len() - 2]), None);
     assert_eq!(End::parse(b"# end: 7 lines, sha256 \n"), None);
     assert_eq!(End::parse(b"# the end\n"), None);
+}
+
+#[test]
+fn any_header_that_is_understood_is_understood_alike_when_it_is_written_again() {
+    let mut seed = Vec::new();
+    header().write(&mut seed);
+    let mut end = Vec::new();
+    let digest = header().copied[0].digest;
+    End { n_lines: 7, digest }.write(&mut end);
+    holds_for_bytes(&[&seed, &end], |bytes| {
+        if let Ok(Some(header)) = parsed(bytes) {
+            let mut again = Vec::new();
+            header.write(&mut again);
+            assert_eq!(parsed(&again), Ok(Some(header)));
+        }
+        if let Some(end) = End::parse(bytes) {
+            let mut again = Vec::new();
+            end.write(&mut again);
+            assert_eq!(End::parse(&again), Some(end));
+        }
+    });
 }

@@ -1,5 +1,6 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
+use zcopy_fuzz::holds_for_bytes;
 
 use super::*;
 use crate::common::digest::Stream;
@@ -179,4 +180,38 @@ proptest! {
             prop_assert!(!line.path.is_empty() && !line.path.contains(&0));
         }
     }
+}
+
+#[test]
+fn any_line_that_is_understood_is_understood_alike_when_it_is_written_again() {
+    let digits = DIGITS;
+    let seeds = [
+        format!("{digits}  name\n"),
+        format!("\\{digits} *a\\nb\\\\\r\n"),
+        format!("SHA256 (a) = (b) = {digits}"),
+        format!("\\BLAKE3(a\\rb)= {digits}\r\n"),
+        "d41d8cd98f00b204e9800998ecf8427e  md5".to_owned(),
+        "XXH128 (name) = d41d8cd98f00b204e9800998ecf8427e".to_owned(),
+    ];
+    let seeds = seeds.each_ref().map(String::as_bytes);
+    holds_for_bytes(&seeds, |bytes| {
+        if let Ok(line) = parse_any(bytes) {
+            assert!(!line.path.is_empty() && !line.path.contains(&0));
+        }
+        let Ok(line) = parse(bytes) else {
+            return;
+        };
+        let mut again = Vec::new();
+        write(&line.digest, &line.path, &mut again);
+        let written = parse(&again).unwrap();
+        let path = if line.path == b"-" {
+            b"./-"
+        } else {
+            &line.path[..]
+        };
+        assert_eq!((written.digest, &written.path[..]), (line.digest, path));
+        let n_bytes = DIGITS.len() / 2;
+        let read = parse_digest(&again, n_bytes).unwrap();
+        assert_eq!((read.0, &read.1[..]), (line.digest, path));
+    });
 }

@@ -85,8 +85,11 @@ pub(super) fn write(links: &[Link]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use zcopy_fuzz::holds_for_bytes;
+
     use super::*;
     use crate::common::digest::checksum::{ChecksumAlgorithm, Hasher};
+    use crate::dircopy::manifest::mhl::xml::can_have;
 
     #[test]
     fn a_list_is_read_as_it_was_written() {
@@ -98,5 +101,25 @@ mod tests {
         let links = [link(1), link(2)];
         assert_eq!(read(&write(&links)[..]).unwrap(), links);
         assert!(read(&b"<ascmhldirectory><hashlist/></ascmhldirectory>"[..]).is_err());
+    }
+
+    #[test]
+    fn any_list_that_is_read_is_read_alike_when_it_is_written_again() {
+        let link = |number| Link {
+            number,
+            name: format!("{number:04}_A & B\r.mhl"),
+            checksum: Hasher::new(ChecksumAlgorithm::Sha512).finish(),
+        };
+        let seed = write(&[link(2), link(1)]);
+        holds_for_bytes(&[&seed], |bytes| {
+            let Ok(links) = read(bytes) else {
+                return;
+            };
+            assert!(links.is_sorted_by_key(|link| link.number));
+            assert!(links.iter().all(|link| !link.name.contains('/')));
+            if links.iter().all(|link| can_have(&link.name)) {
+                assert_eq!(read(&write(&links)[..]).unwrap(), links);
+            }
+        });
     }
 }

@@ -1,5 +1,6 @@
 use jiff::civil::date;
 use proptest::prelude::*;
+use zcopy_fuzz::holds_for_bytes;
 
 use super::*;
 
@@ -106,4 +107,22 @@ proptest! {
         prop_assert_eq!(name(&one.to_string()), one);
         prop_assert!(one.to_string() < one.next().to_string());
     }
+}
+
+#[test]
+fn any_text_that_is_a_name_is_written_the_same_and_has_a_later_one() {
+    let seeds: [&[u8]; 3] = [
+        b"shasum.2026-11-21.18.14.38.txt",
+        b"b3sum.2026-11-21.18.14.38zb.txt",
+        b"shasum.-009999-01-02.00.00.00.txt",
+    ];
+    holds_for_bytes(&seeds, |bytes| {
+        let Ok(name) = String::from_utf8_lossy(bytes).parse::<Name>() else {
+            return;
+        };
+        assert_eq!(name.to_string().as_bytes(), bytes);
+        let next = name.next();
+        assert_eq!(next.to_string().parse(), Ok(next));
+        assert!(next > name && next.to_string() > name.to_string());
+    });
 }

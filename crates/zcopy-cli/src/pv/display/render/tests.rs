@@ -3,6 +3,7 @@ use std::time::Duration;
 use jiff::Zoned;
 use jiff::civil::date;
 use jiff::tz::TimeZone;
+use zcopy_fuzz::holds_for_bytes;
 
 use super::*;
 use crate::pv::display::format::Switches;
@@ -450,4 +451,42 @@ fn the_default_line_is_as_wide_as_the_terminal_and_never_wider() {
             );
         }
     }
+}
+
+/// A line of any format, of any data, and in any width.
+#[test]
+fn a_line_of_any_format_is_no_wider_than_the_terminal_and_obeys_no_data() {
+    let seeds: [&[u8]; 4] = [
+        b"P%N %b %T %t %r %a %20p %{progress-bar-only} %e %I\0data",
+        b"(%{sgr:red,bold}%9{bar-shaded}%{sgr:reset} %5A %40L\0a\x1b[2Jb",
+        b"~%{progress-conemu}%{ratio}%%%{bar-granular}\0",
+        "x\u{65e5}\u{672c}%{bar-block}\u{301}%L\0\u{65e5}\u{301}".as_bytes(),
+    ];
+    holds_for_bytes(&seeds, |bytes| {
+        let Some((switches, bytes)) = bytes.split_first() else {
+            return;
+        };
+        let is_set = |bit: u8| switches & 1 << bit != 0;
+        let mut parts = bytes.splitn(2, |byte| *byte == 0);
+        let format = String::from_utf8_lossy(parts.next().unwrap_or_default());
+        let format = Format::parse(&format);
+        let data = parts.next().unwrap_or_default().to_vec();
+        let mut reading = reading(300, is_set(0).then_some(1000));
+        (reading.tail, reading.line) = (data.clone(), data.clone());
+        reading.is_over = is_set(1);
+        for width in [0, 1, 7, 80] {
+            let options = RenderOptions {
+                gauge: is_set(2),
+                utf8: is_set(3),
+                colour: is_set(4),
+                si: is_set(5),
+                name: is_set(6).then(|| String::from_utf8_lossy(&data).into_owned()),
+                ..options(width)
+            };
+            let line = line(&format, &reading, &options);
+            assert!(ansi::width(&line) <= width, "{width}: {line:?}");
+            assert!(!line.contains(['\n', '\r', '\t']), "{line:?}");
+        }
+        let _ = line(&format.in_numbers(), &reading, &options(80));
+    });
 }
