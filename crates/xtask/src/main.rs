@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 mod charts;
 mod faults;
+mod fuzz;
 mod image;
 mod imports;
 mod kills;
@@ -43,6 +44,8 @@ enum Chore {
     Without(without::Args),
     /// Cut the power of a disk during durable copies, and look at what it holds
     PowerCuts(power_cuts::Args),
+    /// Run the property tests under libFuzzer
+    Fuzz(fuzz::Args),
     /// Change the library in small ways, and count the changes that no test notices
     Mutants(mutants::Args),
     /// Time the tools and the originals as they move one byte
@@ -63,6 +66,7 @@ fn main() -> anyhow::Result<()> {
         Chore::ShortCounts(args) => short_counts::run(&args),
         Chore::Without(args) => without::run(&args),
         Chore::PowerCuts(args) => power_cuts::run(&args),
+        Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Mutants(args) => mutants::run(&args),
         Chore::StartUp(args) => start_up::run(&args),
         Chore::Imports => imports::run(),
