@@ -9,6 +9,7 @@ mod faults;
 mod fuzz;
 mod image;
 mod imports;
+mod kernels;
 mod kills;
 mod mutants;
 mod pages;
@@ -36,6 +37,8 @@ struct Args {
 enum Chore {
     /// Make each system call of the tools and examples fail, under strace
     Faults(faults::Args),
+    /// Run the tests on the kernels that Debian packages, in an emulator
+    Kernels(kernels::Args),
     /// Kill the tools at each system call, and look at what they leave behind
     Kills(kills::Args),
     /// Have the kernel move less than the tools and examples ask for
@@ -62,6 +65,7 @@ enum Chore {
 fn main() -> anyhow::Result<()> {
     match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
+        Chore::Kernels(args) => kernels::run(&args),
         Chore::Kills(args) => kills::run(&args),
         Chore::ShortCounts(args) => short_counts::run(&args),
         Chore::Without(args) => without::run(&args),

@@ -34,6 +34,19 @@ impl Program {
     }
 }
 
+/// Cargo's target directory.
+///
+/// # Errors
+///
+/// If this program does not know its own path.
+pub(crate) fn target_dir() -> anyhow::Result<PathBuf> {
+    // Cargo runs this program from its target directory, whose name a user may have changed.
+    let exe = std::env::current_exe().context("the path of this program")?;
+    let own_profile = exe.parent().context("the directory of this program")?;
+    let dir = own_profile.parent().context("cargo's target directory")?;
+    Ok(dir.to_owned())
+}
+
 /// The directory that holds the built programs.
 #[derive(Debug)]
 pub(crate) struct Programs {
@@ -56,13 +69,7 @@ impl Programs {
         if build.release {
             cargo.arg("--release");
         }
-        // Cargo runs this program from its target directory, whose name a user may have changed.
-        let exe = std::env::current_exe().context("the path of this program")?;
-        let own_profile = exe.parent().context("the directory of this program")?;
-        let mut dir = own_profile
-            .parent()
-            .context("cargo's target directory")?
-            .to_owned();
+        let mut dir = target_dir()?;
         if let Some(target) = &build.target {
             cargo.args(["--target", target]);
             dir.push(target);
