@@ -62,9 +62,19 @@ impl Mounted {
     ///
     /// `mount` fails.
     pub(crate) fn new(image: &Path) -> anyhow::Result<Self> {
+        Self::by_script("mount -o loop \"$1\" \"$2\"", image)
+    }
+
+    /// Mounts what a shell script mounts on `$2`. `$1` is the image.
+    ///
+    /// # Errors
+    ///
+    /// The script fails.
+    pub(crate) fn by_script(script: &str, image: &Path) -> anyhow::Result<Self> {
         let place = TempDir::with_prefix("zcopy-mounted-")?;
-        run(Command::new("mount")
-            .args(["-o", "loop"])
+        let mut shell = Command::new("sh");
+        run(shell
+            .args(["-ec", script, "sh"])
             .arg(image)
             .arg(place.path()))?;
         Ok(Self { place })

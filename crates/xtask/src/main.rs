@@ -6,9 +6,11 @@ use clap::{Parser, Subcommand};
 
 mod charts;
 mod faults;
+mod file_systems;
 mod fuzz;
 mod image;
 mod imports;
+mod integration_tests;
 mod kernels;
 mod kills;
 mod mutants;
@@ -37,6 +39,8 @@ struct Args {
 enum Chore {
     /// Make each system call of the tools and examples fail, under strace
     Faults(faults::Args),
+    /// Run the tests with their files on other file systems
+    FileSystems(file_systems::Args),
     /// Run the tests on the kernels that Debian packages, in an emulator
     Kernels(kernels::Args),
     /// Kill the tools at each system call, and look at what they leave behind
@@ -65,6 +69,7 @@ enum Chore {
 fn main() -> anyhow::Result<()> {
     match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
+        Chore::FileSystems(args) => file_systems::run(&args),
         Chore::Kernels(args) => kernels::run(&args),
         Chore::Kills(args) => kills::run(&args),
         Chore::ShortCounts(args) => short_counts::run(&args),

@@ -1,4 +1,5 @@
-//! Writes `docs/proof.md`: what was tried, when, on which commit, and what came of it.
+//! Writes what was tried, when, on which commit, and what came of it, to `docs/proof.md` or another
+//! page.
 
 use std::fs;
 use std::path::Path;
@@ -6,23 +7,33 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-/// The page, from the root of the workspace.
+/// The page of most records, from the root of the workspace.
 const PAGE: &str = "docs/proof.md";
 
-/// Replaces the section with this heading, or adds it, with the date, the commit and the command of
-/// this run.
+/// Replaces the section with this heading in `docs/proof.md`, or adds it, with the date, the commit
+/// and the command of this run.
 ///
 /// # Errors
 ///
 /// If git does not answer or the page cannot be written.
 pub(crate) fn record(heading: &str, text: &str) -> anyhow::Result<()> {
+    record_in(PAGE, heading, text)
+}
+
+/// The same in another page, whose path begins at the root of the workspace.
+///
+/// # Errors
+///
+/// As [`record`].
+pub(crate) fn record_in(page: &'static str, heading: &str, text: &str) -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join(PAGE);
-    let page = fs::read_to_string(&path).unwrap_or_default();
+    let path = root.join(page);
+    let old = fs::read_to_string(&path).unwrap_or_default();
     let date = output("date", &["-u", "+%Y-%m-%d"])?;
     let mut commit = output("git", &["describe", "--always", "--abbrev=12"])?;
     // The page itself changes no program.
-    let other_files = [".", ":(top,exclude)docs/proof.md"];
+    let not_the_page = format!(":(top,exclude){page}");
+    let other_files = [".", &not_the_page];
     let status = [&["status", "--porcelain", "--"][..], &other_files].concat();
     if !output("git", &status)?.is_empty() {
         commit.push_str("-dirty");
@@ -33,7 +44,7 @@ pub(crate) fn record(heading: &str, text: &str) -> anyhow::Result<()> {
         "`cargo xtask {}`, {date}, commit {commit}, Linux {kernel}:\n\n{text}\n",
         arguments.join(" ")
     );
-    fs::write(&path, replace(&page, heading, &section)).context(PAGE)
+    fs::write(&path, replace(&old, heading, &section)).context(page)
 }
 
 /// The page with another text under a heading.

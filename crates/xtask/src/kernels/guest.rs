@@ -1,20 +1,34 @@
-//! A machine that runs a test program and switches itself off.
+//! A machine that runs tests and switches itself off.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
 use super::package::Kernel;
+use crate::integration_tests::Tests;
+use crate::programs::target_dir;
 
 /// The time that a guest has beside its tests. A boot takes some ten seconds.
 const START_UP: Duration = Duration::from_secs(180);
 
 /// The size of the sparse scratch disk. Tests make images on it.
 const DISK: u64 = 8 << 30;
+
+/// Where the tests make their files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Scratch {
+    /// A disk with ext4
+    Ext4,
+    /// A directory of this machine, which qemu serves
+    #[value(name = "9p")]
+    Plan9,
+    /// A directory of this machine, which `virtiofsd` serves
+    Virtiofs,
+}
 
 /// What the initramfs loads to reach the machine's root.
 const MODULES_OF_THE_ROOT: [&str; 3] = ["virtio_pci", "9pnet_virtio", "9p"];
@@ -23,15 +37,14 @@ const MODULES_OF_THE_ROOT: [&str; 3] = ["virtio_pci", "9pnet_virtio", "9p"];
 #[derive(Debug)]
 pub(super) struct Guest<'a> {
     pub(super) kernel: &'a Kernel,
-    pub(super) program: &'a Path,
-    /// The directory in which the program runs.
-    pub(super) dir: &'a Path,
+    pub(super) tests: &'a Tests,
     pub(super) arguments: &'a [String],
     pub(super) time_limit: Duration,
+    pub(super) scratch: Scratch,
 }
 
 impl Guest<'_> {
-    /// Runs the program, and returns what the guest printed.
+    /// Runs the tests, and returns what the guest printed.
     ///
     /// # Errors
     ///
@@ -39,9 +52,6 @@ impl Guest<'_> {
     pub(super) fn boot(&self) -> anyhow::Result<String> {
         let scratch = tempfile::tempdir()?;
         let initramfs = self.pack_initramfs(scratch.path())?;
-        let disk = scratch.path().join("disk");
-        File::create(&disk)?.set_len(DISK)?;
-        succeed(Command::new("mkfs.ext4").arg("-q").arg(&disk))?;
         let console = scratch.path().join("console");
         let limit = self.time_limit + START_UP;
         // A guest that hangs is ended. Its console tells how far it came.
@@ -56,8 +66,7 @@ impl Guest<'_> {
         qemu.arg("-kernel").arg(&self.kernel.image);
         qemu.arg("-initrd").arg(&initramfs);
         qemu.args(["-append", "console=ttyS0 quiet panic=-1"]);
-        let drive = format!("file={},format=raw,if=virtio,cache=unsafe", disk.display());
-        qemu.args(["-drive", &drive]);
+        let _server = self.add_scratch(&mut qemu, scratch.path())?;
         // The names of devices tell files of several file systems from one another.
         let root = "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap";
         qemu.args(["-fsdev", root]);
@@ -67,8 +76,46 @@ impl Guest<'_> {
         Ok(String::from_utf8_lossy(&console).replace('\r', ""))
     }
 
+    /// Gives the guest a place for the tests' files. Returns what serves it.
+    fn add_scratch(&self, qemu: &mut Command, dir: &Path) -> anyhow::Result<Option<Server>> {
+        let shared = dir.join("shared");
+        match self.scratch {
+            Scratch::Ext4 => {
+                let disk = dir.join("disk");
+                File::create(&disk)?.set_len(DISK)?;
+                succeed(Command::new("mkfs.ext4").arg("-q").arg(&disk))?;
+                let drive = format!("file={},format=raw,if=virtio,cache=unsafe", disk.display());
+                qemu.args(["-drive", &drive]);
+                Ok(None)
+            }
+            Scratch::Plan9 => {
+                fs::create_dir(&shared)?;
+                let path = shared.display();
+                let device = format!("local,id=scratch,path={path},security_model=passthrough");
+                qemu.args(["-fsdev", &device]);
+                qemu.args(["-device", "virtio-9p-pci,fsdev=scratch,mount_tag=scratch"]);
+                Ok(None)
+            }
+            Scratch::Virtiofs => {
+                fs::create_dir(&shared)?;
+                let socket = dir.join("socket");
+                let server = Server::start(&shared, &socket)?;
+                let socket = format!("socket,id=scratch,path={}", socket.display());
+                qemu.args(["-chardev", &socket]);
+                qemu.args(["-device", "vhost-user-fs-pci,chardev=scratch,tag=scratch"]);
+                // The server reads the guest's memory.
+                qemu.args([
+                    "-object",
+                    "memory-backend-memfd,id=memory,size=4096M,share=on",
+                ]);
+                qemu.args(["-numa", "node,memdev=memory"]);
+                Ok(Some(server))
+            }
+        }
+    }
+
     /// Makes what the kernel unpacks and runs first.
-    fn pack_initramfs(&self, scratch: &Path) -> anyhow::Result<std::path::PathBuf> {
+    fn pack_initramfs(&self, scratch: &Path) -> anyhow::Result<PathBuf> {
         let root = scratch.join("root");
         let modules = root.join("modules");
         fs::create_dir_all(root.join("bin"))?;
@@ -106,15 +153,21 @@ impl Guest<'_> {
 
     /// The variables of the first process.
     fn settings(&self) -> anyhow::Result<String> {
-        let mut command = quote(&self.program.to_string_lossy());
+        let mut command = quote(&self.tests.program.to_string_lossy());
         for argument in self.arguments {
             command = command + " " + &quote(argument);
         }
-        let target_tmp = super::target_dir()?.join("tmp");
+        let target_tmp = target_dir()?.join("tmp");
         fs::create_dir_all(&target_tmp)?;
+        let mount = match self.scratch {
+            Scratch::Ext4 => "-t ext4 /root/dev/vda",
+            Scratch::Plan9 => "-t 9p -o trans=virtio,version=9p2000.L,msize=262144 scratch",
+            Scratch::Virtiofs => "-t virtiofs scratch",
+        };
         let settings = [
+            ("scratch", mount.into()),
             ("kernel", self.kernel.dir.to_string_lossy()),
-            ("dir", self.dir.to_string_lossy()),
+            ("dir", self.tests.dir.to_string_lossy()),
             ("target_tmp", target_tmp.to_string_lossy()),
             ("time_limit", self.time_limit.as_secs().to_string().into()),
             ("path", std::env::var("PATH")?.into()),
@@ -122,6 +175,38 @@ impl Guest<'_> {
         ];
         let lines = settings.map(|(name, value)| format!("{name}={}\n", quote(&value)));
         Ok(lines.concat())
+    }
+}
+
+/// A process that serves a directory to a guest.
+#[derive(Debug)]
+struct Server(Child);
+
+impl Server {
+    fn start(dir: &Path, socket: &Path) -> anyhow::Result<Self> {
+        // Debian keeps it out of the path.
+        let mut daemon = Command::new("/usr/lib/qemu/virtiofsd");
+        daemon.arg(format!("--socket-path={}", socket.display()));
+        daemon.arg("-o").arg(format!("source={}", dir.display()));
+        daemon
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let server = Self(daemon.spawn().context("/usr/lib/qemu/virtiofsd")?);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !socket.exists() {
+            ensure!(Instant::now() < deadline, "virtiofsd does not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended with the guest.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

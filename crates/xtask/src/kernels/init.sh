@@ -26,10 +26,11 @@ mkdir -p /root/dev/pts /root/dev/shm
 mount -t devpts -o ptmxmode=666 devpts /root/dev/pts
 mount -t tmpfs tmpfs /root/dev/shm
 mount -t tmpfs tmpfs /root/run
-for module in virtio_blk ext4 loop fuse overlay btrfs xfs tun tls; do
+for module in virtio_blk ext4 loop fuse virtiofs overlay btrfs xfs tun tls; do
   /sbin/modprobe "$module" || echo "no module $module"
 done
-mount -t ext4 /root/dev/vda /root/mnt || { echo 'the disk cannot be mounted'; poweroff -f; }
+# Unquoted: several words.
+mount $scratch /root/mnt || { echo 'no place for files can be mounted'; poweroff -f; }
 for place in tmp var/tmp "$target_tmp"; do
   mkdir -p -m 1777 "/root/mnt/$place"
   mount -o bind "/root/mnt/$place" "/root/$place"
@@ -45,8 +46,6 @@ END
 # The firmware's escape sequences stand at the beginning of the line.
 printf '\nBEGIN %s\n' "$(uname -r)"
 chroot /root /bin/sh /mnt/run.sh 2>&1
-status=$?
 printf '\nRESULTS\n'
 cat /root/mnt/results
-echo "END $status"
 poweroff -f

@@ -44,8 +44,13 @@ pub(crate) fn file(bytes: &[u8]) -> File {
 
 /// Opens the same file again, with a cursor and flags of its own.
 pub(crate) fn reopen(fd: &impl AsFd, flags: OFlags) -> OwnedFd {
+    try_reopen(fd, flags).unwrap()
+}
+
+/// The same, where the file system may not know the flags.
+pub(crate) fn try_reopen(fd: &impl AsFd, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
-    rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).unwrap()
+    rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Opens the same file again, to append to it.

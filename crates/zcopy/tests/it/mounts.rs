@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{LazyLock, Mutex};
 
+use rustix::fs::{Mode, OFlags};
 use tempfile::TempDir;
 
-use super::skip::{has_program, skip};
+use super::skip::{has_program, report, skip};
 
 /// The file systems that the crate treats differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,22 @@ pub(crate) enum Fs {
 
 impl Fs {
     pub(crate) const ALL: [Self; 4] = [Self::Ext4, Self::Tmpfs, Self::Btrfs, Self::Xfs];
+
+    /// Those whose files can be open with `O_DIRECT`. tmpfs is one of them since Linux 6.6.
+    pub(crate) fn direct() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|fs| {
+            let Some(dir) = fs.dir() else {
+                return false;
+            };
+            let file = tempfile::NamedTempFile::new_in(dir).unwrap();
+            let flags = OFlags::DIRECT | OFlags::CLOEXEC;
+            let is_direct = rustix::fs::open(file.path(), flags, Mode::empty()).is_ok();
+            if !is_direct {
+                report(&format!("files on {fs:?} do not open with O_DIRECT"));
+            }
+            is_direct
+        })
+    }
 
     /// A directory on it; `None`, reported, if this machine cannot mount it.
     pub(crate) fn dir(self) -> Option<PathBuf> {

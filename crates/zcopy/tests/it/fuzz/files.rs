@@ -1,7 +1,7 @@
 //! Random transfers from file to file.
 
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,9 @@ use zcopy::{Cache, Ended, Reflink, Sparse, Strategy, SyncData, Transfer};
 
 use super::fuzz;
 use crate::concurrency::scratch_dirs;
-use crate::files::{assert_same, contents, cursor, file_in, pattern, reopen, set_cursor};
+use crate::files::{
+    assert_same, contents, cursor, file_in, pattern, reopen, set_cursor, try_reopen,
+};
 use crate::mounts::Fs;
 use crate::random::Random;
 use crate::strategies::STRATEGIES;
@@ -114,6 +116,11 @@ fn make_file(dir: &std::path::Path, bytes: &[u8], random: &mut Random) -> File {
         }
     }
     file
+}
+
+/// Opens a file again, without `O_DIRECT` where its file system has none.
+fn reopen_direct_if_possible(file: &File, flags: OFlags) -> OwnedFd {
+    try_reopen(file, flags).unwrap_or_else(|_| reopen(file, flags - OFlags::DIRECT))
 }
 
 impl Case {
@@ -226,8 +233,8 @@ impl Case {
         let case = self.summary();
         let source_file = make_file(&self.source_dir, &self.source, random);
         let sink_file = make_file(&self.sink_dir, &self.sink, random);
-        let source = reopen(&source_file, self.source_flags);
-        let sink = reopen(&sink_file, self.sink_flags);
+        let source = reopen_direct_if_possible(&source_file, self.source_flags);
+        let sink = reopen_direct_if_possible(&sink_file, self.sink_flags);
         if let Start::Cursor(position) = self.from {
             set_cursor(&source, position);
         }
