@@ -8,7 +8,9 @@ use super::plot::{Line, Plot};
 use super::{Chart, style};
 
 const SIZE: (i32, i32) = (860, 400);
-const HEAD: i32 = 60;
+const HEAD: i32 = 78;
+/// The height of a row of the legend, which has two at most.
+const ROW: i32 = 18;
 const FOOT: i32 = 24;
 
 /// Draws a chart for each figure.
@@ -39,20 +41,25 @@ pub(super) fn draw(curves: &[Curve], footer: &str) -> anyhow::Result<Vec<Chart>>
 
 fn panel(area: &Area<'_>, figure: &str, curves: &[&Curve]) -> anyhow::Result<()> {
     text(area, (10, 14), Anchor::Start, 16, style::FOREGROUND, figure)?;
-    let mut x = 10;
+    let (mut x, mut y) = (10, 40);
     let mut lines = Vec::new();
-    for (index, curve) in curves.iter().enumerate() {
-        let color = style::nth(index);
-        line(area, [(x, 40), (x + 18, 40)], color, 2)?;
+    for curve in curves {
+        let color = style::program(&curve.name);
+        let width = 40 + curve.name.len() as i32 * 7;
+        if x + width > SIZE.0 {
+            (x, y) = (10, y + ROW);
+        }
+        line(area, [(x, y), (x + 18, y)], color, 2)?;
+        let name = &curve.name;
         text(
             area,
-            (x + 23, 40),
+            (x + 23, y),
             Anchor::Start,
             12,
             style::FOREGROUND,
-            &curve.name,
+            name,
         )?;
-        x += 40 + curve.name.len() as i32 * 7;
+        x += width;
         lines.push(Line {
             color,
             width: 2,

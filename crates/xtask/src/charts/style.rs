@@ -36,18 +36,18 @@ pub(super) fn mover(name: &str) -> RGBColor {
     }
 }
 
-/// Further colours, for curves of any names.
-pub(super) fn nth(index: usize) -> RGBColor {
-    const NAMES: [&str; 7] = [
-        "plan",
-        "sendfile",
-        "splice_pipe",
-        "splice",
-        "buffered",
-        "copy_file_range",
-        "std_io_copy",
-    ];
-    mover(NAMES[index % NAMES.len()])
+/// The colour of a program that makes many transfers.
+pub(super) fn program(name: &str) -> RGBColor {
+    mover(match name {
+        "zcopy::RelaySession::step" | "zcopy::Session::step" => "plan",
+        "zcopy::Relay::run" | "zcopy::Transfer::run" => "splice_pipe",
+        "zcopy::Relay::run_async" | "zcopy::Transfer::run_async" => "copy_file_range",
+        "tokio_splice2::copy_bidirectional" | "tokio_splice2::sendfile" => "splice",
+        "tokio::io::copy_bidirectional" | "tokio::io::copy" => "sendfile",
+        "std::io::copy" | "read and write, two threads" => "buffered",
+        "no relay" => "std_io_copy",
+        other => other,
+    })
 }
 
 /// Has a chart take other colours where its reader has chosen dark mode.
