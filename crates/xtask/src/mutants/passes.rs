@@ -54,6 +54,7 @@ const RANDOM_UNIT_TESTS: &[&str] = &[
     "tests::records::",
     "repeat::tests::",
     "fast_path::tests::",
+    "plan::tests::",
     "engine::io::tests::",
 ];
 
