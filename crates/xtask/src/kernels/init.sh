@@ -41,7 +41,8 @@ hostname guest
 cat >/root/mnt/run.sh <<END
 cd '$dir' || exit 1
 export PATH='$path' HOME=/mnt LANG=C.UTF-8 RUST_BACKTRACE=0
-exec timeout -s KILL $time_limit $command --logfile /mnt/results
+# Messages of a test that has failed stand there even if the guest is ended.
+exec timeout -s KILL $time_limit $command --nocapture --logfile /mnt/results
 END
 # The firmware's escape sequences stand at the beginning of the line.
 printf '\nBEGIN %s\n' "$(uname -r)"

@@ -153,7 +153,9 @@ fn a_direct_sink_on_btrfs_takes_any_length_at_any_offset() {
 
 #[test]
 fn a_direct_sink_on_tmpfs_takes_any_length_at_any_offset() {
-    moves_to_a_direct_sink(Fs::Tmpfs);
+    if Fs::direct().any(|fs| fs == Fs::Tmpfs) {
+        moves_to_a_direct_sink(Fs::Tmpfs);
+    }
 }
 
 #[test]
