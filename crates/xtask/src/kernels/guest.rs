@@ -84,7 +84,10 @@ impl Guest<'_> {
                 let disk = dir.join("disk");
                 File::create(&disk)?.set_len(DISK)?;
                 succeed(Command::new("mkfs.ext4").arg("-q").arg(&disk))?;
-                let drive = format!("file={},format=raw,if=virtio,cache=unsafe", disk.display());
+                let drive = format!(
+                    "file={},format=raw,if=virtio,cache.no-flush=on",
+                    disk.display()
+                );
                 qemu.args(["-drive", &drive]);
                 Ok(None)
             }
