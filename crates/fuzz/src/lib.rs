@@ -7,8 +7,8 @@
 //!
 //! `cargo test` draws some hundred random values for each of them. `cargo xtask fuzz` builds the same
 //! tests with `cfg(fuzzing)` and the instrumentation of libFuzzer, and runs one of them under
-//! libFuzzer, which looks for inputs that reach new code. Values of a strategy are then generated
-//! with the input in place of random numbers.
+//! libFuzzer, which looks for inputs that reach new code. For a value of a strategy the input is the
+//! seed of the random numbers that the value is made of.
 
 use std::fmt::Debug;
 
@@ -44,8 +44,8 @@ pub fn holds_for_all<S>(
     }
 }
 
-/// Checks a property of byte strings: of the seeds, of seeds in which some bytes are replaced, and
-/// of others. The property panics if it does not hold.
+/// Checks a property of byte strings. These are the seeds, the seeds with some bytes replaced, and
+/// random bytes. A property that does not hold has to panic.
 ///
 /// # Panics
 ///

@@ -9,16 +9,15 @@ use std::path::Path;
 
 // It links libFuzzer.
 use libfuzzer_sys as _;
-use proptest::prelude::Rng as _;
 use proptest::strategy::{Strategy, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
 
-/// The variable that holds the arguments of libFuzzer, one a line. The first one is the directory
-/// of the inputs, to which the seeds are added.
+/// The variable that holds the arguments of libFuzzer, one on each line. The first argument is the
+/// directory of the inputs. The driver writes the seeds there.
 const ARGUMENTS: &str = "ZCOPY_LIBFUZZER";
 
 thread_local! {
-    /// What libFuzzer calls, which it does in the thread that runs it, and without a context.
+    /// The property. libFuzzer passes no context to [`call`], and calls it in its own thread.
     static TARGET: RefCell<Option<Box<dyn Fn(&[u8])>>> = const { RefCell::new(None) };
 }
 
@@ -36,9 +35,8 @@ where
     S: Strategy + 'static,
     S::Value: Debug,
 {
-    let tail = tail();
     let target = move |bytes: &[u8]| {
-        if let Some(value) = generate(&values, bytes, &tail)
+        if let Some(value) = generate(&values, bytes)
             && let Err(why) = property(&value)
         {
             panic!("{why}\n{value:#?}");
@@ -52,28 +50,23 @@ pub(crate) fn holds_for_bytes(seeds: &[&[u8]], property: fn(&[u8])) {
     run(seeds, Box::new(property));
 }
 
-/// Generates a value with these bytes in place of random numbers, and with the tail behind them.
-/// `None` if the strategy rejects what they stand for.
-fn generate<S: Strategy>(values: &S, bytes: &[u8], tail: &[u8]) -> Option<S::Value> {
+/// Generates the value that an input stands for. `None` if the strategy rejects its random numbers.
+///
+/// The input is the seed of random numbers, not the numbers themselves: at each union of strategies
+/// proptest gives half of the remaining numbers to an alternative, so that none remain soon, and
+/// then returns zeros, of which `rand` rejects each for some ranges, without end.
+fn generate<S: Strategy>(values: &S, input: &[u8]) -> Option<S::Value> {
     let config = Config {
         failure_persistence: None,
         ..Config::default()
     };
-    let rng = TestRng::from_seed(RngAlgorithm::PassThrough, &[bytes, tail].concat());
+    let mut seed = [0; 32];
+    let len = input.len().min(seed.len());
+    seed[..len].copy_from_slice(&input[..len]);
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
     let mut runner = TestRunner::new_with_rng(config, rng);
     let tree = values.new_tree(&mut runner).ok()?;
     Some(tree.current())
-}
-
-/// What stands behind each input: the same numbers each time, and more than a value needs.
-///
-/// Without them zeros would follow for ever, which `rand` rejects for ever if the range that it
-/// draws from is no power of 2.
-fn tail() -> Vec<u8> {
-    let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let mut tail = vec![0; 32 << 10];
-    rng.fill_bytes(&mut tail);
-    tail
 }
 
 /// Runs a target as long as the arguments say. libFuzzer ends the process when it has finished.
@@ -105,7 +98,7 @@ extern "C" fn call(bytes: *const u8, len: usize) -> c_int {
     let input = if len == 0 {
         &[]
     } else {
-        // SAFETY: libFuzzer passes `len` bytes, which nobody changes during the call.
+        // SAFETY: `bytes` points to `len` bytes. Nobody changes them during the call.
         unsafe { std::slice::from_raw_parts(bytes, len) }
     };
     TARGET.with_borrow(|target| {

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use tempfile::TempDir;
 
 use crate::image::{Mounted, private_mounts};
-use crate::integration_tests::{Outcome, Results, Selection, Tests};
+use crate::integration_tests::{Outcome, Results, Selection, Tests, all_or};
 use crate::proof;
 
 /// The size of the sparse images.
@@ -98,13 +98,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let all_tests = args.selection.build()?;
     private_mounts()?;
-    let kinds = if args.file_systems.is_empty() {
-        <Kind as clap::ValueEnum>::value_variants()
-    } else {
-        &args.file_systems
-    };
     let mut results = Results::new("file system");
-    for kind in kinds {
+    for kind in all_or(&args.file_systems) {
         for tests in &all_tests {
             let outcome = run_on(*kind, tests, args).with_context(|| kind.name())?;
             results.add(&kind.name(), tests, &outcome);
@@ -132,7 +127,7 @@ fn run_on(kind: Kind, tests: &Tests, args: &Args) -> anyhow::Result<Outcome> {
     let output = File::create(&messages)?;
     let files = mounted.path().join("files");
     fs::create_dir(&files)?;
-    Command::new(&tests.program)
+    let status = Command::new(&tests.program)
         .args(&args.selection.arguments)
         .arg("--logfile")
         .arg(&log)
@@ -145,7 +140,7 @@ fn run_on(kind: Kind, tests: &Tests, args: &Args) -> anyhow::Result<Outcome> {
     let messages = fs::read(messages)?;
     let messages = String::from_utf8_lossy(&messages);
     let log = fs::read_to_string(log)?;
-    let outcome = Outcome::read(tests, &messages, &log, started.elapsed());
+    let outcome = Outcome::read(tests, &messages, &log, status.success(), started.elapsed());
     if !outcome.is_right() {
         println!("{messages}");
     }

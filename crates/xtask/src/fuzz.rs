@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
 
+use crate::programs::built_by;
 use crate::proof;
 use statistics::Statistics;
 use target::{TARGETS, Target};
@@ -19,8 +20,8 @@ use target::{TARGETS, Target};
 mod statistics;
 mod target;
 
-/// What rustc has to know: the flags that cargo-fuzz passes, without a sanitizer. The code under test
-/// has no `unsafe`.
+/// The flags of rustc. They are those of cargo-fuzz without a sanitizer, as the code under test has
+/// no `unsafe`.
 const RUSTFLAGS: &[&str] = &[
     "--cfg fuzzing",
     "-Cpasses=sancov-module",
@@ -32,7 +33,7 @@ const RUSTFLAGS: &[&str] = &[
     "-Copt-level=2",
 ];
 
-/// The longest input in bytes. A random transfer uses less than half of it.
+/// The longest input in bytes.
 const MAX_LEN: usize = 4096;
 
 /// The lines of a failed run that are shown.
@@ -122,36 +123,19 @@ fn build(root: &Path, dir: &Path, package: &str) -> anyhow::Result<PathBuf> {
     let version = String::from_utf8(version.stdout)?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     // With a target, the flags do not apply to build scripts, which libFuzzer is not linked with.
-    let built = Command::new("cargo")
-        .args([
-            "test",
-            "--locked",
-            "--no-run",
-            "--lib",
-            "--message-format=json-render-diagnostics",
-        ])
-        .args([
-            "--package",
-            package,
-            "--target",
-            host.context("rustc names no host")?,
-        ])
-        .env("RUSTFLAGS", RUSTFLAGS.join(" "))
-        .env("CARGO_TARGET_DIR", dir)
-        .current_dir(root)
-        .stderr(std::process::Stdio::inherit())
-        .output()
-        .context("cargo")?;
-    ensure!(
-        built.status.success(),
-        "{package} does not build for libFuzzer"
-    );
-    let messages = String::from_utf8(built.stdout)?;
-    let program = messages.lines().find_map(|line| {
-        let message: serde_json::Value = serde_json::from_str(line).ok()?;
-        Some(PathBuf::from(message["executable"].as_str()?))
-    });
-    program.with_context(|| format!("{package} has no unit tests"))
+    let host = host.context("rustc names no host")?;
+    let mut cargo = Command::new("cargo");
+    cargo.args(["test", "--locked", "--no-run", "--lib"]);
+    cargo.args(["--package", package, "--target", host]);
+    cargo.env("RUSTFLAGS", RUSTFLAGS.join(" "));
+    cargo.env("CARGO_TARGET_DIR", dir).current_dir(root);
+    let built = built_by(&mut cargo)?;
+    let tests = built
+        .iter()
+        .find(|message| message["profile"]["test"] == true);
+    let program = tests.and_then(|message| message["executable"].as_str());
+    let program = program.with_context(|| format!("{package} has no unit tests"))?;
+    Ok(program.into())
 }
 
 /// Runs one target. Returns `None` if an input has failed.

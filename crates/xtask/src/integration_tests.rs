@@ -1,13 +1,23 @@
 //! The integration tests of the library and of the tools, to be run in other surroundings.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, ensure};
 
+use crate::programs::built_by;
 pub(crate) use outcome::Outcome;
 
 mod outcome;
+
+/// The chosen values, or all if none is chosen.
+pub(crate) fn all_or<T: clap::ValueEnum>(chosen: &[T]) -> &[T] {
+    if chosen.is_empty() {
+        T::value_variants()
+    } else {
+        chosen
+    }
+}
 
 /// Which tests are run.
 #[derive(Debug, clap::Args)]
@@ -41,7 +51,6 @@ impl Selection {
     pub(crate) fn build(&self) -> anyhow::Result<Vec<Tests>> {
         let mut cargo = Command::new("cargo");
         cargo.args(["test", "--no-run", "--locked", "--test", "it"]);
-        cargo.args(["--message-format", "json-render-diagnostics"]);
         let both = PACKAGES.map(str::to_owned);
         let packages = if self.packages.is_empty() {
             &both[..]
@@ -51,12 +60,8 @@ impl Selection {
         for package in packages {
             cargo.args(["--package", package]);
         }
-        let built = cargo.stderr(Stdio::inherit()).output().context("cargo")?;
-        ensure!(built.status.success(), "cargo test: {}", built.status);
         let mut tests = Vec::new();
-        let messages = serde_json::Deserializer::from_slice(&built.stdout);
-        for message in messages.into_iter::<serde_json::Value>() {
-            let message = message.context("a message of cargo")?;
+        for message in built_by(&mut cargo)? {
             let manifest = message["manifest_path"].as_str().map(PathBuf::from);
             if message["target"]["name"] == "it"
                 && let Some(program) = message["executable"].as_str()
@@ -94,7 +99,7 @@ impl Selection {
     }
 }
 
-/// What came of the tests in each of several surroundings.
+/// The outcomes of the tests on several kernels or file systems.
 #[derive(Debug)]
 pub(crate) struct Results {
     table: String,

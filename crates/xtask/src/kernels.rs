@@ -1,15 +1,15 @@
 //! Runs the tests on other kernels: boots those that Debian packages, in an emulator.
 //!
 //! The guest sees this machine's root through 9p, read-only, so that the test programs and all that
-//! they call stand where they were built. The emulator needs no KVM, and is some ten times slower
-//! than the machine.
+//! they call stand where they were built. The emulator needs no KVM, and is much slower than
+//! the machine.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 
-use crate::integration_tests::{Outcome, Results, Selection, Tests};
+use crate::integration_tests::{Outcome, Results, Selection, Tests, all_or};
 use crate::programs::target_dir;
 use crate::proof;
 use guest::{Guest, Scratch};
@@ -49,13 +49,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let all_tests = args.selection.build()?;
     let cache = target_dir()?.join("kernels");
-    let suites = if args.suites.is_empty() {
-        <Suite as clap::ValueEnum>::value_variants()
-    } else {
-        &args.suites
-    };
     let mut results = Results::new("kernel");
-    for suite in suites {
+    for suite in all_or(&args.suites) {
         let kernel = suite.fetch(&cache)?;
         for tests in &all_tests {
             let outcome = run_on(&kernel, tests, args)?;
@@ -101,7 +96,13 @@ fn run_on(kernel: &Kernel, tests: &Tests, args: &Args) -> anyhow::Result<Outcome
         )
     })?;
     let (messages, results) = said.rsplit_once("\nRESULTS\n").unwrap_or((said, ""));
-    let outcome = Outcome::read(tests, messages, results, started.elapsed());
+    let outcome = Outcome::read(
+        tests,
+        messages,
+        results,
+        results.contains("END 0\n"),
+        started.elapsed(),
+    );
     if !outcome.is_right() {
         println!("The messages are in {}.", log.display());
     }

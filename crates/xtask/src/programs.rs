@@ -1,7 +1,7 @@
 //! Builds the tools and examples, and knows where they stand.
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 
@@ -45,6 +45,23 @@ pub(crate) fn target_dir() -> anyhow::Result<PathBuf> {
     let own_profile = exe.parent().context("the directory of this program")?;
     let dir = own_profile.parent().context("cargo's target directory")?;
     Ok(dir.to_owned())
+}
+
+/// Runs a cargo command that builds, and returns its messages about programs.
+///
+/// # Errors
+///
+/// If cargo fails.
+pub(crate) fn built_by(cargo: &mut Command) -> anyhow::Result<Vec<serde_json::Value>> {
+    cargo.args(["--message-format", "json-render-diagnostics"]);
+    let built = cargo.stderr(Stdio::inherit()).output().context("cargo")?;
+    ensure!(built.status.success(), "{cargo:?}: {}", built.status);
+    let messages = serde_json::Deserializer::from_slice(&built.stdout);
+    let messages = messages.into_iter::<serde_json::Value>();
+    let messages = messages.collect::<Result<Vec<_>, _>>();
+    let mut messages = messages.context("a message of cargo")?;
+    messages.retain(|message| message["executable"].is_string());
+    Ok(messages)
 }
 
 /// The directory that holds the built programs.

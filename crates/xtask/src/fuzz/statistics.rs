@@ -1,4 +1,4 @@
-//! What libFuzzer says at its end.
+//! The figures that libFuzzer prints when it ends.
 
 use std::fmt;
 

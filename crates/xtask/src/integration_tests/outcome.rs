@@ -1,4 +1,4 @@
-//! What the tests of a program say.
+//! The outcome of the tests of a program.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -9,6 +9,8 @@ use super::Tests;
 /// The results of the tests of a program.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
+    /// The exit status of the program was 0.
+    has_succeeded: bool,
     passed: usize,
     ignored: usize,
     failed: BTreeSet<String>,
@@ -20,8 +22,15 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     /// Reads what the program has printed, and its log (`--logfile`).
-    pub(crate) fn read(tests: &Tests, messages: &str, log: &str, elapsed: Duration) -> Self {
+    pub(crate) fn read(
+        tests: &Tests,
+        messages: &str,
+        log: &str,
+        has_succeeded: bool,
+        elapsed: Duration,
+    ) -> Self {
         let mut outcome = Self {
+            has_succeeded,
             not_ended: tests.names.iter().cloned().collect(),
             seconds: elapsed.as_secs(),
             ..Self::default()
@@ -46,9 +55,9 @@ impl Outcome {
         outcome
     }
 
-    /// Every test has ended, and none has failed.
+    /// Every test has ended, and none has failed, nor the program behind them.
     pub(crate) fn is_right(&self) -> bool {
-        self.failed.is_empty() && self.not_ended.is_empty()
+        self.has_succeeded && self.failed.is_empty() && self.not_ended.is_empty()
     }
 
     /// Cells of a table.
@@ -91,7 +100,8 @@ mod tests {
             dir: ".".into(),
             names: ["a::b", "a::c"].map(str::to_owned).into(),
         };
-        Outcome::read(&tests, messages, log, Duration::from_secs(7))
+        let has_succeeded = !log.contains("failed");
+        Outcome::read(&tests, messages, log, has_succeeded, Duration::from_secs(7))
     }
 
     #[test]
@@ -117,5 +127,12 @@ mod tests {
         assert!(!outcome.is_right());
         let details = "- 6.1: failed: a::b\n- 6.1: skipped: no xfs\n";
         assert_eq!(outcome.details("6.1"), details);
+    }
+
+    #[test]
+    fn a_program_that_fails_behind_its_last_test_is_not_right() {
+        let mut outcome = read("", "ok a::b\nok a::c\n");
+        outcome.has_succeeded = false;
+        assert!(!outcome.is_right());
     }
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 
 use super::package::Kernel;
+use crate::image::run as run_silently;
 use crate::integration_tests::Tests;
 use crate::programs::target_dir;
 
@@ -30,7 +31,7 @@ pub(super) enum Scratch {
     Virtiofs,
 }
 
-/// What the initramfs loads to reach the machine's root.
+/// The modules without which a guest cannot mount the machine's root.
 const MODULES_OF_THE_ROOT: [&str; 3] = ["virtio_pci", "9pnet_virtio", "9p"];
 
 /// What a guest runs.
@@ -83,7 +84,7 @@ impl Guest<'_> {
             Scratch::Ext4 => {
                 let disk = dir.join("disk");
                 File::create(&disk)?.set_len(DISK)?;
-                succeed(Command::new("mkfs.ext4").arg("-q").arg(&disk))?;
+                run_silently(Command::new("mkfs.ext4").arg("-q").arg(&disk))?;
                 let drive = format!(
                     "file={},format=raw,if=virtio,cache.no-flush=on",
                     disk.display()
@@ -137,7 +138,7 @@ impl Guest<'_> {
                 .is_some_and(|extension| extension == "xz")
             {
                 let mut xz = Command::new("xz");
-                succeed(xz.arg("-dc").arg(module).stdout(File::create(to)?))?;
+                run_silently(xz.arg("-dc").arg(module).stdout(File::create(to)?))?;
             } else {
                 fs::copy(module, to).with_context(|| module.display().to_string())?;
             }
@@ -150,7 +151,7 @@ impl Guest<'_> {
         let pack = "find . | cpio --create --format=newc --quiet --owner=0:0";
         let mut sh = Command::new("sh");
         sh.args(["-c", pack]).current_dir(&root);
-        succeed(sh.stdout(File::create(&initramfs)?))?;
+        run_silently(sh.stdout(File::create(&initramfs)?))?;
         Ok(initramfs)
     }
 
@@ -216,12 +217,6 @@ impl Drop for Server {
 /// Text as one word of a shell.
 fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-fn succeed(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.status().with_context(|| format!("{command:?}"))?;
-    ensure!(status.success(), "{command:?}: {status}");
-    Ok(())
 }
 
 #[cfg(test)]

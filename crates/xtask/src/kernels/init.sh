@@ -47,6 +47,8 @@ END
 # The firmware's escape sequences stand at the beginning of the line.
 printf '\nBEGIN %s\n' "$(uname -r)"
 chroot /root /bin/sh /mnt/run.sh 2>&1
+status=$?
 printf '\nRESULTS\n'
 cat /root/mnt/results
+echo "END $status"
 poweroff -f

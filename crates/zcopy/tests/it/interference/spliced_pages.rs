@@ -17,8 +17,8 @@ use crate::endpoints::{pipe, tcp, unix};
 use crate::files::{assert_same, file_in, read_to_end};
 use crate::refused::{is_allowed, needs};
 
-/// Fits into each pipe and socket here at once, also in writes of a page each: before Linux 6.x, a
-/// UNIX socket charges two pages for one, and is ready to be written while a quarter is in use.
+/// Fits into each pipe and socket here at once, also in writes of a page each. On Linux 5.10 a UNIX
+/// socket charges two pages for each, and is not ready to be written if a quarter is in use.
 const LEN: usize = 32 << 10;
 
 /// A pipe or a socket with room for [`LEN`] bytes.

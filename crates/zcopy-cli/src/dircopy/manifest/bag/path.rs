@@ -73,8 +73,9 @@ mod tests {
             encode(path, &mut line);
             assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
             assert_eq!(decode(&line, PercentSign::Encoded), path);
-            // No sequence that was not encoded is lost.
-            assert!(decode(path, PercentSign::Plain).len() <= path.len());
+            if !path.windows(2).any(|pair| pair == b"%0") {
+                assert_eq!(decode(path, PercentSign::Plain), path);
+            }
         });
     }
 }
