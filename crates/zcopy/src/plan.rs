@@ -38,6 +38,14 @@ pub(crate) const FILE_OFFLOAD_ABOVE: u64 = 64 << 10;
 /// a private pipe is worth opening.
 pub(crate) const WARM_UP: u64 = 128 << 10;
 
+/// A stream socket that still holds this many bytes after the warm-up has a private pipe opened for
+/// it at once.
+pub(crate) const WAITING_BULK: u64 = 128 << 10;
+
+/// After this many bytes a private pipe is opened for a stream socket that holds fewer: more bytes
+/// are likely to follow.
+pub(crate) const LONG_STREAM: u64 = 512 << 10;
+
 /// Up to this many bytes a private pipe costs more than it saves, and strategies that need no
 /// preparation come first.
 pub(crate) const PRIVATE_PIPE_ABOVE: u64 = 256 << 10;

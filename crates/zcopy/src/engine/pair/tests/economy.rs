@@ -30,18 +30,35 @@ fn a_stream_that_fills_its_buffer_is_upgraded_to_the_private_pipe() {
         let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
         let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
         let attempts = attempts(&report);
-        let warm_up = if is_stream {
-            Strategy::Buffered
+        // The socket never holds enough for a private pipe before that.
+        let (warm_up, longest) = if is_stream {
+            (Strategy::Buffered, plan::LONG_STREAM + (64 << 10))
         } else {
-            Strategy::Splice
+            (Strategy::Splice, 300_000)
         };
         assert_eq!(attempts[0].0, warm_up);
         assert!(
-            (plan::OFFLOAD_ABOVE..300_000).contains(&attempts[0].1),
+            (plan::OFFLOAD_ABOVE..longest).contains(&attempts[0].1),
             "{attempts:?}"
         );
         assert_eq!(attempts[1].0, Strategy::SplicePipe);
         assert_eq!(attempts[0].1 + attempts[1].1, 600_000);
+    }
+}
+
+#[test]
+fn a_socket_that_holds_little_more_is_not_given_a_private_pipe() {
+    for (len, pipes) in [(400_000, 0), (500_000, 1)] {
+        let kernel = SimKernel::default();
+        let mut source = Object::written_by_peer(true, &patterned(len), &[len]);
+        if let Object::Channel(socket) = &mut source {
+            socket.capacity = 512 << 10;
+        }
+        let source = kernel.source(source, OFlags::empty());
+        let sink = kernel.sink(Object::Null(Vec::new()), OFlags::empty());
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!(report.bytes(), len as u64);
+        assert_eq!(kernel.results(Call::Pipe).len(), pipes, "{len} bytes");
     }
 }
 
@@ -178,7 +195,7 @@ fn a_short_file_costs_a_read_a_write_and_the_read_that_finds_its_end() {
 fn the_end_of_a_spliced_stream_costs_one_read_more() {
     for strategy in [None, Some(Strategy::SplicePipe)] {
         let kernel = SimKernel::default();
-        let source = Object::written_by_peer(true, &patterned(600_000), &[64 << 10; 10]);
+        let source = Object::written_by_peer(true, &[7; 1_500_000], &[64 << 10; 24]);
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let options = Options {
