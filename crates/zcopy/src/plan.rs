@@ -298,7 +298,8 @@ impl Plan {
     /// Returns the strategy of the warm-up, or `None` if the plan has no warm-up.
     ///
     /// The warm-up moves the first 128 KiB of a pipe or stream socket, and continues until one step
-    /// moves 32 KiB or fills the buffer. After it the transfer changes to
+    /// moves 32 KiB or fills the buffer. It continues up to 512 KiB while a socket that is not
+    /// relayed holds less than another 128 KiB. After it the transfer changes to
     /// [`strategy`](Self::strategy). A stream may consist of a few short messages, for which a
     /// private pipe costs more than it saves. A pattern that is repeated by `tee` begins with write
     /// for the same reason, for 128 KiB.

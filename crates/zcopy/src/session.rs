@@ -173,7 +173,8 @@ impl<'a, Source, Sink> Session<'a, Source, Sink> {
     /// accepted, move besides.
     ///
     /// A step moves what a few system calls move: at most a few MiB on pipes and sockets and 64 MiB
-    /// between files, whatever `max` is, unless a whole file is cloned at once. A message and an
+    /// between files, whatever `max` is, unless a whole file is cloned at once. A hole of a file that
+    /// stays a hole counts as moved, and is passed whole, because it takes no time. A message and an
     /// `O_DIRECT` block move whole, and so does a packet of a pipe (at most a page) if the kernel
     /// refuses `splice(2)`. It calls the [observer](Transfer::observe) as [`run`](Transfer::run)
     /// does. Once the transfer has ended, it returns the same end again.

@@ -29,7 +29,8 @@ use std::time::Duration;
 
 use crate::common::cli::message;
 use crate::pv::ending::Ending;
-use crate::pv::settings::Side;
+use crate::pv::refusal::Refusal;
+use crate::pv::settings::{Form, Side};
 use crate::pv::status::Status;
 use display_loop::{DisplayLoop, TransferView};
 use displayed_transfer::{DisplayedTransfer, Handles};
@@ -41,8 +42,14 @@ use signals::Signals;
 #[derive(Debug)]
 pub(crate) struct Display {
     events: Sender<Event>,
+    /// `None` if the process may have no threads. Then signals end the process by themselves.
+    threads: Option<Threads>,
+}
+
+#[derive(Debug)]
+struct Threads {
     /// Returns the errors of objects that could not be written.
-    thread: JoinHandle<Status>,
+    display: JoinHandle<Status>,
     signals: Signals,
 }
 
@@ -75,19 +82,32 @@ impl Display {
         objects: Option<Objects>,
     ) -> io::Result<Self> {
         let (events, receiver) = mpsc::channel();
-        let signals = Signals::sent_to(events.clone())?;
+        let settings = &first.0.settings;
+        let is_needed = objects.is_some() || settings.form == Form::Json;
+        let is_watched = settings.is_watched();
+        // Signals are handled before the views start commands.
+        let signals = Signals::sent_to(events.clone());
         let objects = objects.map(|objects| Arc::new(Mutex::new(objects)));
         let view =
             |(shown, handles)| TransferView::new(shown, handles, objects.clone(), events.clone());
         let display_loop = DisplayLoop::new(view(first)?, output.map(view).transpose()?);
-        let thread = thread::Builder::new()
-            .name("display".into())
-            .spawn(move || display_loop.show(&receiver))?;
-        Ok(Self {
-            events,
-            thread,
-            signals,
-        })
+        let started = signals.and_then(|signals| {
+            let display = thread::Builder::new()
+                .name("display".into())
+                .spawn(move || display_loop.show(&receiver))?;
+            Ok(Threads { display, signals })
+        });
+        let threads = match started {
+            Ok(threads) => Some(threads),
+            Err(error) if is_needed => return Err(error),
+            Err(error) => {
+                if is_watched {
+                    message::warn(&Refusal::without_display(&error).message);
+                }
+                None
+            }
+        };
+        Ok(Self { events, threads })
     }
 
     /// Starts another phase, on a line of its own.
@@ -121,7 +141,8 @@ impl Display {
 
     /// Reports how one side of a command ended, to programs.
     pub(crate) fn side_over(&self, side: Side, ending: Ending) {
-        if !self.signals.has_interrupted() {
+        let signals = self.threads.as_ref().map(|threads| &threads.signals);
+        if !signals.is_some_and(Signals::has_interrupted) {
             self.send(Event::Over(side, ending));
         }
     }
@@ -130,8 +151,13 @@ impl Display {
     /// If a signal has arrived first, the display exits the process, and this does not return.
     pub(crate) fn finish(self, ending: Ending) -> Status {
         self.side_over(Side::Output, ending);
+        let Some(Threads { display, signals }) = self.threads else {
+            return Status::GOOD;
+        };
         // A panic has been reported already.
-        self.thread.join().unwrap_or_default()
+        let status = display.join().unwrap_or_default();
+        drop(signals);
+        status
     }
 
     fn send(&self, event: Event) {

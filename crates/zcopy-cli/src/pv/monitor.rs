@@ -252,7 +252,7 @@ impl RunningCommand {
             let side = SideTransfer::new(settings, sizes, output.pipe(), Arc::clone(&self.cleanup));
             (side, OutputSide { reader, output })
         });
-        let internal = |error: io::Error| Refusal::new(Status::INTERNAL, "(stderr)", &error);
+        let internal = |error: io::Error| Refusal::without_display(&error);
         let mut outcome = Outcome::default();
         let (display, digest) = match (input, output) {
             (Some((side, input)), None) => {

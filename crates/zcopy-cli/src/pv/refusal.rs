@@ -32,6 +32,14 @@ impl Refusal {
         }
     }
 
+    /// Creates a refusal because the threads of the display cannot be started.
+    pub(crate) fn without_display(error: &std::io::Error) -> Self {
+        Self {
+            status: Status::INTERNAL,
+            message: format!("cannot start the display: {}", message::worded(error)),
+        }
+    }
+
     /// Reports the refusal to standard error, in a last object, and to the command of
     /// `--on-progress`.
     pub(crate) fn report(self, settings: &Settings, objects: Option<Objects>) -> Status {

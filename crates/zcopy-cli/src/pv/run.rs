@@ -99,7 +99,7 @@ fn transfer(mut settings: Settings) -> Status {
     let (display, handles) = match Display::begin(shown, objects) {
         Ok(display) => display,
         Err(error) => {
-            return Refusal::new(Status::INTERNAL, "(stderr)", &error).report(&settings, None);
+            return Refusal::without_display(&error).report(&settings, None);
         }
     };
     let mut copier = Copier::new(

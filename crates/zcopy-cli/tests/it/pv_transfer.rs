@@ -11,6 +11,7 @@ mod devices;
 mod own_file;
 mod signals;
 mod stopped;
+mod without_threads;
 
 mod lines;
 mod rate;

@@ -91,7 +91,7 @@ pub(super) fn move_all(
         return Ok(Vec::new());
     }
     let mut records = records_of(gone, archive)?;
-    let (folder, opened) = folder::make(destination)?;
+    let (folder, opened) = folder::make(root.source(), destination)?;
     let mut lines = Vec::new();
     for (place, entry) in gone.iter().enumerate() {
         if context.interrupt.is_requested() {

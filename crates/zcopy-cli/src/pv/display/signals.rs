@@ -89,7 +89,8 @@ impl Signals {
         for signal in [SIGALRM, SIGUSR1] {
             signal_hook::flag::register(signal, Arc::default())?;
         }
-        thread::Builder::new().name(THREAD.into()).spawn(move || {
+        let receiver = thread::Builder::new().name(THREAD.into());
+        let started = receiver.spawn(move || {
             while let Some(signal) = next(&mut signals) {
                 let event = meaning(signal);
                 let is_heard = events.send(event.into()).is_ok();
@@ -97,12 +98,14 @@ impl Signals {
                     sys::raise_default(signal);
                 }
             }
-        })?;
-        Ok(Self {
+        });
+        // If no thread handles the signals, the drop lets them end the process again.
+        let signals = Self {
             incoming,
             is_interrupted,
             taken,
-        })
+        };
+        started.map(|_| signals)
     }
 
     /// Returns whether an [`Event::Interrupted`] has been sent or is about to be.

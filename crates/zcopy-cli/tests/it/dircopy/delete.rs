@@ -101,6 +101,26 @@ fn each_run_has_a_folder_of_its_own() {
     trees.holds(format!("{}/d/gone", folders[1]), "d/gone");
 }
 
+/// The source's own folder of this name would be copied over what was moved.
+#[test]
+fn the_folder_has_no_name_that_the_source_has() {
+    if !has_program("faketime") {
+        return;
+    }
+    let trees = Trees::new();
+    fs::create_dir(trees.copy()).unwrap();
+    fs::write(trees.copied("a"), "the only copy").unwrap();
+    trees.put("deleted.2027-01-01.00.00.00/a", "of the source");
+    let command = trees.command(&["--delete"]);
+    let mut faked = Command::new("faketime");
+    faked.args(["-f", "2027-01-01 00:00:00"]).env("TZ", "UTC");
+    faked.arg(command.get_program()).args(command.get_args());
+    let output = faked.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    trees.holds("deleted.2027-01-01.00.00.00/a", "of the source");
+    trees.holds("deleted.2027-01-01.00.00.00.2/a", "the only copy");
+}
+
 #[test]
 fn excluded_entries_and_maps_of_files_that_are_there_stay() {
     let trees = trees();

@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 
 use crate::dircopy::manifest::name::local_time;
@@ -37,13 +37,23 @@ pub(super) fn is_folder(name: &[u8]) -> bool {
 }
 
 /// Makes a folder with the time in its name. Returns the name, too.
-pub(super) fn make(destination: BorrowedFd<'_>) -> io::Result<(String, OwnedFd)> {
+///
+/// The source has no entry of this name: its files would replace those that are moved.
+pub(super) fn make(
+    source: BorrowedFd<'_>,
+    destination: BorrowedFd<'_>,
+) -> io::Result<(String, OwnedFd)> {
     let time = local_time().strftime("%Y-%m-%d.%H.%M.%S").to_string();
     for nth in 1..=MAX_FOLDERS {
         let name = match nth {
             1 => format!("{PREFIX}{time}"),
             nth => format!("{PREFIX}{time}.{nth}"),
         };
+        match rustix::fs::statat(source, &*name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => continue,
+            Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
         match rustix::fs::mkdirat(destination, &*name, Mode::RWXU) {
             Ok(()) => {
                 let opened = open_beneath(destination, Path::new(&name))?;
