@@ -195,7 +195,7 @@ fn a_short_file_costs_a_read_a_write_and_the_read_that_finds_its_end() {
 fn the_end_of_a_spliced_stream_costs_one_read_more() {
     for strategy in [None, Some(Strategy::SplicePipe)] {
         let kernel = SimKernel::default();
-        let source = Object::written_by_peer(true, &[7; 1_500_000], &[64 << 10; 24]);
+        let source = Object::written_by_peer(true, &patterned(750_000).repeat(2), &[64 << 10; 24]);
         let source = kernel.source(source, OFlags::empty());
         let sink = kernel.sink(Object::file(&[]), OFlags::empty());
         let options = Options {
