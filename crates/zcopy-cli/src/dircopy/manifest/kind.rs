@@ -41,6 +41,8 @@ pub(crate) enum Unrecordable {
     MhlName,
     #[error("a history has regular files alone; -L copies the files that symbolic links lead to")]
     MhlFileType,
+    #[error("the history needs its name for a directory")]
+    MhlDirectory,
 }
 
 impl ManifestKind {
@@ -200,6 +202,7 @@ impl ManifestKind {
             Self::Bag if file_type != FileType::RegularFile => Some(Unrecordable::BagFileType),
             Self::Bag => path.to_str().is_none().then_some(Unrecordable::BagName),
             Self::Mhl if file_type != FileType::RegularFile => Some(Unrecordable::MhlFileType),
+            Self::Mhl if path == Path::new(mhl::DIRECTORY) => Some(Unrecordable::MhlDirectory),
             Self::Mhl => {
                 let is_text = path.to_str().is_some_and(mhl::can_have);
                 (!is_text).then_some(Unrecordable::MhlName)

@@ -376,15 +376,18 @@ fn entries_that_a_history_cannot_list_are_errors() {
     std::os::unix::fs::symlink("long", trees.original("link")).unwrap();
     trees
         .put("bell\u{7}", "")
+        .put("ascmhl", "")
         .put(OsStr::from_bytes(b"\xff"), "");
     let run = trees.run(&[MHL]);
     run.failed_naming(&[
+        &["ascmhl", "the history needs its name for a directory"],
         &["link", "a history has regular files alone"],
         &["bell", "XML cannot have its name"],
         &["XML cannot have its name"],
     ]);
     assert_eq!(n_newest(&trees.copy(), "original"), 6);
     fs::remove_file(trees.original("bell\u{7}")).unwrap();
+    fs::remove_file(trees.original("ascmhl")).unwrap();
     fs::remove_file(trees.original(OsStr::from_bytes(b"\xff"))).unwrap();
     trees.succeeds(&[MHL, "-L"]);
     assert_eq!(n_newest(&trees.copy(), "original"), 1);
