@@ -371,6 +371,26 @@ fn a_generation_that_changed_is_damaged_and_nothing_is_copied() {
 }
 
 #[test]
+fn a_check_says_what_is_wrong_with_the_chain() {
+    let trees = tree();
+    trees.succeeds(&[MHL]);
+    let chain = trees.copied("ascmhl/ascmhl_chain.xml");
+    let text = fs::read_to_string(&chain).unwrap();
+    for (damaged, said) in [
+        (
+            text.replace("c4>", "c5>"),
+            "it has a generation without a C4",
+        ),
+        (text[..text.len() / 2].to_owned(), "its end is missing"),
+    ] {
+        fs::write(&chain, damaged).unwrap();
+        trees
+            .check(&["--quiet"])
+            .failed_naming(&[&["ascmhl_chain.xml", said]]);
+    }
+}
+
+#[test]
 fn entries_that_a_history_cannot_list_are_errors() {
     let trees = tree();
     std::os::unix::fs::symlink("long", trees.original("link")).unwrap();

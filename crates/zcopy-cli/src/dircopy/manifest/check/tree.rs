@@ -148,7 +148,7 @@ impl<'a> Tree<'a> {
         let archive =
             Archive::open_kind(kind, root, Verify::All, converts_paths, PathBase::Bag, None);
         let archive = archive.map_err(in_tree)?;
-        if archive.is_empty() {
+        if archive.is_empty() && archive.damaged().is_empty() {
             return Err(in_tree(io::Error::other("no manifest found")));
         }
         let damaged = archive.damaged().iter();
