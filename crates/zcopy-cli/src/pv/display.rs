@@ -42,8 +42,9 @@ use signals::Signals;
 #[derive(Debug)]
 pub(crate) struct Display {
     events: Sender<Event>,
-    /// `None` if the process may have no threads. Then signals end the process by themselves.
-    threads: Option<Threads>,
+    /// The status of a transfer that is not shown, if the threads cannot be started. Then signals
+    /// end the process by themselves.
+    threads: Result<Threads, Status>,
 }
 
 #[derive(Debug)]
@@ -85,6 +86,11 @@ impl Display {
         let settings = &first.0.settings;
         let is_needed = objects.is_some() || settings.form == Form::Json;
         let is_watched = settings.is_watched();
+        // Programs read the numbers, and learn that there are none.
+        let unshown = match settings.form {
+            Form::Numeric => Status::INTERNAL,
+            Form::Line | Form::Quiet | Form::Json => Status::GOOD,
+        };
         // Signals are handled before the views start commands.
         let signals = Signals::sent_to(events.clone());
         let objects = objects.map(|objects| Arc::new(Mutex::new(objects)));
@@ -98,13 +104,13 @@ impl Display {
             Ok(Threads { display, signals })
         });
         let threads = match started {
-            Ok(threads) => Some(threads),
+            Ok(threads) => Ok(threads),
             Err(error) if is_needed => return Err(error),
             Err(error) => {
                 if is_watched {
                     message::warn(&Refusal::without_display(&error).message);
                 }
-                None
+                Err(unshown)
             }
         };
         Ok(Self { events, threads })
@@ -141,7 +147,7 @@ impl Display {
 
     /// Reports how one side of a command ended, to programs.
     pub(crate) fn side_over(&self, side: Side, ending: Ending) {
-        let signals = self.threads.as_ref().map(|threads| &threads.signals);
+        let signals = self.threads.as_ref().ok().map(|threads| &threads.signals);
         if !signals.is_some_and(Signals::has_interrupted) {
             self.send(Event::Over(side, ending));
         }
@@ -151,8 +157,9 @@ impl Display {
     /// If a signal has arrived first, the display exits the process, and this does not return.
     pub(crate) fn finish(self, ending: Ending) -> Status {
         self.side_over(Side::Output, ending);
-        let Some(Threads { display, signals }) = self.threads else {
-            return Status::GOOD;
+        let Threads { display, signals } = match self.threads {
+            Ok(threads) => threads,
+            Err(unshown) => return unshown,
         };
         // A panic has been reported already.
         let status = display.join().unwrap_or_default();

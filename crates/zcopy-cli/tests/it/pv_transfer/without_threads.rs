@@ -16,9 +16,18 @@ fn run_alone(arguments: &str) -> Outcome {
 
 #[test]
 fn it_moves_the_bytes_and_shows_nothing() {
-    for (arguments, said) in [("-q", ""), ("", NO_DISPLAY), ("-n -L 100M", NO_DISPLAY)] {
+    // A program that reads the numbers of `-n` learns that there are none.
+    for (arguments, status, said) in [
+        ("-q", 0, ""),
+        ("-L 100M", 0, NO_DISPLAY),
+        ("-n", 8, NO_DISPLAY),
+    ] {
         let outcome = run_alone(&format!("{arguments} -o out in"));
-        assert_eq!((outcome.status, &*outcome.stderr), (0, said), "{arguments}");
+        assert_eq!(
+            (outcome.status, &*outcome.stderr),
+            (status, said),
+            "{arguments}"
+        );
         assert_eq!(outcome.files["out"], big(), "{arguments}");
     }
 }
