@@ -98,7 +98,7 @@ extern "C" fn call(bytes: *const u8, len: usize) -> c_int {
     let input = if len == 0 {
         &[]
     } else {
-        // SAFETY: `bytes` points to `len` bytes. Nobody changes them during the call.
+        // SAFETY: libFuzzer passes `len` bytes at `bytes`, and changes none of them during the call.
         unsafe { std::slice::from_raw_parts(bytes, len) }
     };
     TARGET.with_borrow(|target| {

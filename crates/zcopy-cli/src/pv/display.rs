@@ -47,6 +47,7 @@ pub(crate) struct Display {
     threads: Result<Threads, Status>,
 }
 
+/// The threads of a display.
 #[derive(Debug)]
 struct Threads {
     /// Returns the errors of objects that could not be written.

@@ -34,6 +34,7 @@ mod holes;
 mod prefix;
 mod relayed;
 mod wait;
+mod warm_up;
 
 #[cfg(test)]
 mod tests;
@@ -310,9 +311,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
                 self.phase = Phase::Main;
             }
         }
-        let came_at_once = n >= plan::OFFLOAD_ABOVE || self.state.buffer.was_filled();
-        let is_bulk = self.context.bytes >= plan::WARM_UP && came_at_once;
-        if is_bulk && self.state.in_flight() == 0 && self.deserves_pipe() {
+        if self.phase != Phase::Main && self.has_warmed_up(n) {
             self.phase = Phase::Main;
         }
         if self.context.options.relayed {
@@ -325,21 +324,6 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             drop_window.advance_written(&self.context.kernel, &self.state.sink)?;
         }
         Ok(Flow::Observe)
-    }
-
-    /// Returns whether enough bytes are likely to follow that a private pipe saves more than it
-    /// costs. A relay's pipe is small and costs less.
-    fn deserves_pipe(&self) -> bool {
-        let source = &self.state.source;
-        let has_bulk = || {
-            let waiting = self.context.kernel.n_waiting(source.fd);
-            waiting.map_or(true, |n| n >= plan::WAITING_BULK)
-        };
-        self.phase == Phase::Main
-            || source.info.kind != Kind::Stream
-            || self.context.options.relayed
-            || self.context.bytes >= plan::LONG_STREAM
-            || has_bulk()
     }
 
     /// Syncs the sink, if the caller wants it at this moment.

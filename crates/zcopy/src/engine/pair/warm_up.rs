@@ -1,0 +1,29 @@
+//! The end of the warm-up.
+
+use super::PairEngine;
+use crate::fd_info::Kind;
+use crate::plan;
+use crate::sys::Kernel;
+
+impl<K: Kernel> PairEngine<'_, K> {
+    /// Returns whether a step that moved `n` bytes ends the warm-up: the bytes come in bulk, none is
+    /// in flight, and a private pipe is likely to save more than it costs.
+    pub(super) fn has_warmed_up(&self, n: u64) -> bool {
+        let came_at_once = n >= plan::OFFLOAD_ABOVE || self.state.buffer.was_filled();
+        let is_bulk = self.context.bytes >= plan::WARM_UP && came_at_once;
+        is_bulk && self.state.in_flight() == 0 && self.is_pipe_worthwhile()
+    }
+
+    /// A relay's pipe is small, and costs less.
+    fn is_pipe_worthwhile(&self) -> bool {
+        let source = &self.state.source;
+        let has_bulk_waiting = || {
+            let waiting = self.context.kernel.n_waiting(source.fd);
+            waiting.map_or(true, |n| n >= plan::WAITING_BULK)
+        };
+        source.info.kind != Kind::Stream
+            || self.context.options.relayed
+            || self.context.bytes >= plan::LONG_STREAM
+            || has_bulk_waiting()
+    }
+}
