@@ -129,7 +129,21 @@ fn judge(stdout: &str, stderr: Option<&str>, expected: &[(&str, &str)]) -> Vec<S
             wrong.push(format!("two lines about {path}"));
         }
     }
-    let missing = expected.keys().find(|path| !found.contains_key(**path));
+    // A directory that cannot be read hides the files that no list has, and the message names it.
+    let is_hidden = |path: &str, words: &str| {
+        words == NOT_LISTED
+            && Path::new(path).ancestors().skip(1).any(|directory| {
+                let directory = Path::new(COPY).join(directory);
+                let directory = directory.display();
+                says(&format!(
+                    "zc-dircopy: {directory}: cannot look for files that are not listed: "
+                ))
+            })
+    };
+    let missing = expected
+        .iter()
+        .find(|(path, words)| !found.contains_key(**path) && !is_hidden(path, words))
+        .map(|(path, _)| path);
     // A message that is about no file explains why the whole run ended early.
     let is_about_file = |line: &str| {
         line.contains(": WARNING: ") || line.starts_with(&format!("zc-dircopy: {COPY}/"))
@@ -204,6 +218,22 @@ mod tests {
         assert_eq!(n_wrong("a: OK\nb: FAILED\nc: OK\n", ""), 1);
         assert_eq!(n_wrong(&format!("a: OK\nb: FAILED\n{c}d: OK\n"), ""), 1);
         assert_eq!(n_wrong(&format!("a: OK\na: OK\nb: FAILED\n{c}"), ""), 1);
+    }
+
+    #[test]
+    fn a_message_about_a_directory_explains_files_that_were_not_looked_for() {
+        let n_wrong = |directory: &str| {
+            let cause = "cannot look for files that are not listed: Input/output error";
+            let stderr = format!("zc-dircopy: {directory}: {cause}\n");
+            judge("", Some(&stderr), &[("d/e/f", NOT_LISTED)]).len()
+        };
+        assert_eq!(n_wrong("copy/d/e"), 0);
+        assert_eq!(n_wrong("copy/d"), 0);
+        assert_eq!(n_wrong("copy/c"), 1);
+        // A file that a list has is looked for by its name.
+        let stderr = "zc-dircopy: copy/d: cannot look for files that are not listed: \
+                      Input/output error\n";
+        assert_eq!(judge("", Some(stderr), &[("d/e", MATCHES)]).len(), 1);
     }
 
     #[test]
