@@ -133,7 +133,8 @@ impl<K: Kernel> PairEngine<'_, K> {
     }
 
     /// Returns the error for a requested strategy that the kernel refuses. Once it has moved bytes,
-    /// a limit of the sink (its size, a seal) is a failure of the sink, not of the strategy.
+    /// a limit of the sink (its size, a seal), or a monitor that denies reads of the source
+    /// (`fanotify(7)`), is a failure of that side, not of the strategy.
     fn requested_strategy_error(&mut self, strategy: Strategy, cause: Cause) -> RunError {
         let has_moved = self.context.attempt(strategy).has_moved();
         match cause {

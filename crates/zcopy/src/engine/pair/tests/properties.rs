@@ -371,9 +371,18 @@ impl Checks<'_> {
                     |(side, other): &(Side, Errno)| *side == Side::Source && *other != errno;
                 reported.contains(&(Side::Sink, errno)) && reported.iter().any(differs)
             }
-            // A requested strategy that has moved bytes takes these errnos for a limit of the sink.
-            (Side::Sink, Some(Errno::PERM | Errno::FBIG)) => {
-                error.bytes() > 0 && plan::requested(&self.scenario.options()).is_some()
+            // A requested strategy that has moved bytes takes these errnos for a limit of the sink,
+            // and `EPERM` for one of the source if the sink takes everything.
+            (side, Some(errno @ (Errno::PERM | Errno::FBIG))) => {
+                let takes_all = matches!(self.scenario.sink.kind, Kind::Device | Kind::Pipe);
+                let expected = match errno {
+                    Errno::PERM if takes_all && self.scenario.source.kind != Kind::Pipe => {
+                        Side::Source
+                    }
+                    _ => Side::Sink,
+                };
+                let is_requested = plan::requested(&self.scenario.options()).is_some();
+                side == expected && error.bytes() > 0 && is_requested
             }
             _ => false,
         };
