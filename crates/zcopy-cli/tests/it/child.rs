@@ -38,6 +38,26 @@ fn tool(program: &str) -> Command {
     command
 }
 
+/// The same program with the same arguments and environment, for which no signal is ignored: a
+/// shell may have started the tests with signals ignored.
+pub(crate) fn with_default_signals(command: &Command) -> Command {
+    under(&["env", "--default-signal"], command)
+}
+
+/// The same program with the same arguments and environment, run by another.
+pub(crate) fn under(runner: &[&str], command: &Command) -> Command {
+    let mut other = Command::new(runner[0]);
+    other.args(&runner[1..]);
+    other.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => other.env(name, value),
+            None => other.env_remove(name),
+        };
+    }
+    other
+}
+
 /// Waits for the end, and fails rather than hang.
 #[track_caller]
 pub(crate) fn end_of(mut child: Child) -> ExitStatus {

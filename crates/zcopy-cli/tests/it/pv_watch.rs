@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::child::{end_of, zc_pv};
+use crate::child::{end_of, with_default_signals, zc_pv};
 use crate::screen::Terminal;
 
 /// A shell that does as it is told, and says when it has.
@@ -462,9 +462,9 @@ fn the_last_object_of_a_descriptor_tells_how_it_ended() {
         let mut command = zc_pv();
         command
             .args(["--json", "-i", "0.1"])
-            .args(fd_of(puppet.pid(), 3))
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
+            .args(fd_of(puppet.pid(), 3));
+        let mut command = with_default_signals(&command);
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         lines.next().unwrap().unwrap();
         if signal {

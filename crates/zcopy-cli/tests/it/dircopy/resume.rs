@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::bad_disk::{BLOCK, BadDisk, words, zeroed};
-use crate::child::end_of;
+use crate::child::{end_of, with_default_signals};
 use crate::mounts::mount_tmpfs;
 use crate::skip::has_program;
 use file_systems::FileSystem;
@@ -90,7 +90,7 @@ fn options_of<'a>(options: &[&'a str]) -> Vec<&'a str> {
 
 /// A run with `--resume` that is under way.
 fn begin(trees: &Trees, options: &[&str]) -> Child {
-    let mut command = trees.command(&options_of(options));
+    let mut command = with_default_signals(&trees.command(&options_of(options)));
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(Stdio::null()).spawn().unwrap()
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
 use super::{Run, run};
+use crate::child::{under, with_default_signals};
 
 /// A run, and what `strace` tells of it.
 #[derive(Debug)]
@@ -35,19 +36,11 @@ impl Traced {
 
 /// The same command under `strace`, which is told more.
 fn under_strace(command: &Command, options: &[String], log: &NamedTempFile) -> Command {
-    // A shell may have started the tests with signals ignored.
-    let mut strace = Command::new("env");
-    strace.args(["--default-signal", "strace"]);
-    strace.args(["-f", "-qq", "-y", "-s", "4096", "-o"]);
-    strace.arg(log.path()).args(options).arg("--");
-    strace.arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => strace.env(name, value),
-            None => strace.env_remove(name),
-        };
-    }
-    strace
+    let mut runner = vec!["strace", "-f", "-qq", "-y", "-s", "4096", "-o"];
+    runner.push(log.path().to_str().unwrap());
+    runner.extend(options.iter().map(String::as_str));
+    runner.push("--");
+    with_default_signals(&under(&runner, command))
 }
 
 /// Runs it while `strace` meddles as it is told to.

@@ -1,27 +1,19 @@
 //! Signals that end it early: status 32, and a message that quiet does not spare.
 
 use std::io::Write as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::child::{end_of, read_exactly};
+use crate::child::{end_of, read_exactly, with_default_signals, zc_pv};
 use crate::skip::skip;
-
-/// The program, with no signal ignored: a shell without job control has what it starts in the
-/// background ignore some.
-fn listening() -> Command {
-    let mut command = Command::new("env");
-    command.args(["--default-signal", env!("CARGO_BIN_EXE_zc-pv")]);
-    command
-}
 
 /// Runs with these arguments until a line has come through, and then sends the signal: how it ends,
 /// and what it has said.
 fn ended(arguments: &[&str], signal: Signal) -> (Option<i32>, String) {
-    let mut command = listening();
+    let mut command = with_default_signals(&zc_pv());
     command
         .args(arguments)
         .stdin(Stdio::piped())
@@ -120,7 +112,7 @@ fn the_pidfile_goes_and_what_was_written_stays() {
     for (signal, _) in SIGNALS {
         let dir = tempfile::tempdir().unwrap();
         let [pidfile, spool] = ["p", "s"].map(|name| dir.path().join(name));
-        let mut command = listening();
+        let mut command = with_default_signals(&zc_pv());
         command
             .args(["-q", "-P"])
             .arg(&pidfile)
@@ -143,7 +135,7 @@ fn the_pidfile_goes_and_what_was_written_stays() {
 fn who_asks_for_a_core_finds_no_pidfile_either() {
     let dir = tempfile::tempdir().unwrap();
     let pidfile = dir.path().join("p");
-    let mut command = listening();
+    let mut command = with_default_signals(&zc_pv());
     command.arg("-qP").arg(&pidfile);
     command
         .stdin(Stdio::piped())
@@ -169,7 +161,7 @@ fn files_of_others_pass_through_the_cache_again() {
     }
     rustix::fs::fcntl_setfl(&file, flags).unwrap();
     for (signal, _) in SIGNALS {
-        let mut command = listening();
+        let mut command = with_default_signals(&zc_pv());
         command
             .arg("-qK")
             .stdin(Stdio::piped())
@@ -187,7 +179,7 @@ fn a_command_that_does_not_end_holds_nobody_up() {
     for (signal, name) in SIGNALS {
         let dir = tempfile::tempdir().unwrap();
         let begun = dir.path().join("begun");
-        let mut command = listening();
+        let mut command = with_default_signals(&zc_pv());
         command
             .args(["-qXs4", "--on-progress"])
             .arg("echo $$ > begun; exec sleep 60 >&- 2>&-")
@@ -208,7 +200,7 @@ fn a_command_that_does_not_end_holds_nobody_up() {
 #[test]
 fn messages_that_nobody_takes_hold_no_signal_up() {
     let (_reader, writer) = std::io::pipe().unwrap();
-    let mut command = listening();
+    let mut command = with_default_signals(&zc_pv());
     command
         .arg("-q")
         .args((0..20_000).map(|n| format!("/missing/{n}")))
@@ -243,7 +235,7 @@ fn commands_ignore_no_more_than_the_parent_did() {
 fn it_is_interrupted_while_the_output_takes_nothing() {
     for arguments in [&["-q"][..], &["-qC"], &["-fD9"]] {
         let (reader, writer) = std::io::pipe().unwrap();
-        let mut command = listening();
+        let mut command = with_default_signals(&zc_pv());
         let zeros = std::fs::File::open("/dev/zero").unwrap();
         command
             .args(arguments)
@@ -277,7 +269,7 @@ fn a_signal_that_the_parent_ignores_is_ignored() {
 #[test]
 fn signals_that_ask_other_tools_how_far_they_are_do_nothing() {
     for signal in [Signal::ALARM, Signal::USR1, Signal::USR2] {
-        let mut command = listening();
+        let mut command = with_default_signals(&zc_pv());
         command.arg("-q").stdin(Stdio::piped());
         let (reader, writer) = std::io::pipe().unwrap();
         let mut child = command.stdout(writer).spawn().unwrap();

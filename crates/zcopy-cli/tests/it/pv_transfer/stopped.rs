@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use zcopy::Strategy;
 
-use crate::child::end_of;
+use crate::child::{end_of, under, with_default_signals, zc_pv};
 use crate::files::{assert_same, contents, cursor, file_in, read_to_end, write_all};
 use crate::numbered::{RECORD, Writer};
 use crate::refused::needs;
@@ -24,14 +24,12 @@ const SIGNALS: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 /// Without an observer that the display needs, and with one.
 const ARGUMENTS: [&[&str]; 3] = [&["-q"], &["-qL1G"], &["-n", "-i600"]];
 
-/// `zc-pv`, with no signal ignored. `strace` has each of its splices begin a moment after it was
+/// `zc-pv`. `strace` has each of its splices begin a moment after it was
 /// called.
 fn slow_pv(arguments: &[&str]) -> Command {
-    let mut command = Command::new("env");
-    command.args(["--default-signal", "strace", "-D", "-f", "-qq"]);
-    command.args(["-o", "/dev/null", "--inject=splice:delay_enter=50000"]);
-    command.arg(env!("CARGO_BIN_EXE_zc-pv")).args(arguments);
-    command
+    let mut strace = vec!["strace", "-D", "-f", "-qq", "-o", "/dev/null"];
+    strace.push("--inject=splice:delay_enter=50000");
+    with_default_signals(&under(&strace, zc_pv().args(arguments)))
 }
 
 /// The source of the bytes. Another reader continues to read it.
@@ -160,9 +158,7 @@ fn the_next_reader_of_a_file_begins_where_the_output_of_a_stopped_run_ends() {
             for dir in scratch_dirs() {
                 let input = file_in(&dir, &Writer(1).records(1 << 16));
                 let (reader, writer) = std::io::pipe().unwrap();
-                let child = Command::new("env")
-                    .args(["--default-signal", env!("CARGO_BIN_EXE_zc-pv")])
-                    .args(arguments)
+                let child = with_default_signals(zc_pv().args(arguments))
                     .stdin(input.try_clone().unwrap())
                     .stdout(writer)
                     .stderr(Stdio::null())

@@ -2,24 +2,18 @@
 
 use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::child::{end_of, read_exactly, zc_tee};
+use crate::child::{end_of, read_exactly, with_default_signals, zc_tee};
 use crate::script::TEE;
 
 /// Runs with these arguments until a first line has come out, and then interrupts it.
 fn interrupted(arguments: &[&str]) -> Child {
-    // A shell may have started the tests with interrupts ignored.
-    let mut child = Command::new("env");
-    child
-        .arg("--default-signal")
-        .arg(zc_tee().get_program())
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut child = child.spawn().unwrap();
+    let mut command = with_default_signals(zc_tee().args(arguments));
+    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
     child.stdin.as_mut().unwrap().write_all(b"one\n").unwrap();
     let stdout: std::os::fd::OwnedFd = child.stdout.take().unwrap().into();
     let seen = read_exactly(std::fs::File::from(stdout.try_clone().unwrap()), 4);

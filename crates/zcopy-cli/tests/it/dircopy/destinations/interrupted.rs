@@ -8,7 +8,7 @@ fn a_signal_ends_all_with_their_manifests_and_the_next_run_completes_them() {
     for (n_files, jobs) in [(1, "--jobs=1"), (30, "--jobs=8"), (100, "--jobs=8")] {
         let scene = Scene::new(2);
         let options = [jobs, "--json", "--bwlimit=512KiB"];
-        let (status, events) = interrupt_after(n_files, &mut scene.loud_command(&options));
+        let (status, events) = interrupt_after(n_files, &scene.loud_command(&options));
         assert_eq!(status, Some(2));
         let summaries = events.iter().filter(|event| event["event"] == "summary");
         let summaries: Vec<_> = summaries.collect();
@@ -48,8 +48,8 @@ fn the_run_after_a_killed_one_completes_all() {
 fn a_signal_ends_a_run_that_waits_for_the_others() {
     // At this rate it would take days. An object tells that the signal is caught.
     let scene = Scene::new(3);
-    let mut command = scene.loud_command(&["--bwlimit=1", "--json"]);
-    assert_eq!(interrupt_after(1, &mut command).0, Some(2));
+    let command = scene.loud_command(&["--bwlimit=1", "--json"]);
+    assert_eq!(interrupt_after(1, &command).0, Some(2));
 }
 
 /// Every run ends, whatever the destinations have already.
