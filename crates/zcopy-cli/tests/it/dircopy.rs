@@ -77,7 +77,7 @@ use tempfile::TempDir;
 use zcopy_cli::common::digest::{Algorithm, Digest, Stream};
 use zcopy_cli::dircopy::manifest::line;
 
-use crate::child::zc_dircopy;
+use crate::child::{end_of, with_default_signals, zc_dircopy};
 use listed::Sums;
 
 /// Where trees are that have to be on a disk, as a rule.
@@ -373,4 +373,19 @@ fn hidden_names(tree: &Path) -> Vec<PathBuf> {
     let paths = entries.map(|entry| entry.unwrap().into_path());
     let is_hidden = |path: &PathBuf| path.file_name().unwrap().as_bytes().starts_with(b".");
     paths.filter(is_hidden).collect()
+}
+
+/// Runs a command, and interrupts it once it has written so many objects. Returns the signal that
+/// ended it, and all objects.
+fn interrupt_after(n_objects: usize, command: &Command) -> (Option<i32>, Vec<serde_json::Value>) {
+    let mut command = with_default_signals(command);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let stdout = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut lines = std::io::BufRead::lines(stdout).map(Result::unwrap);
+    let mut told: Vec<_> = lines.by_ref().take(n_objects).collect();
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    told.extend(lines);
+    let events = told.iter().map(|line| serde_json::from_str(line).unwrap());
+    (end_of(child).signal(), events.collect())
 }

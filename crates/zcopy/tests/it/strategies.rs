@@ -1,5 +1,11 @@
 //! The strategies, and the pairs of source and sink that each of them serves.
 
+use std::fs::File;
+use std::io::pipe;
+use std::sync::LazyLock;
+
+use rustix::io::Errno;
+use rustix::pipe::{SpliceFlags, splice};
 use zcopy::{Report, Strategy};
 
 use crate::endpoints::{SinkKind, SourceKind};
@@ -40,6 +46,9 @@ pub(crate) fn serves(strategy: Strategy, from: SourceKind, to: SinkKind) -> bool
     if strategy != Strategy::Buffered && (keeps_boundaries || to == SinkKind::Append) {
         return false;
     }
+    if strategy != Strategy::Buffered && !can_be_spliced(from) {
+        return false;
+    }
     match strategy {
         Strategy::Reflink => match (from, to) {
             (S::Regular(a), SinkKind::Regular(b)) => a == b && matches!(a, Fs::Btrfs | Fs::Xfs),
@@ -69,6 +78,18 @@ pub(crate) fn serves(strategy: Strategy, from: SourceKind, to: SinkKind) -> bool
         Strategy::Buffered => true,
         _ => unreachable!("{strategy} has no row"),
     }
+}
+
+/// Whether the kernel can splice a source at all. Some kernels, such as 5.10, can read `/dev/zero`
+/// and `/dev/urandom` only.
+pub(crate) fn can_be_spliced(from: SourceKind) -> bool {
+    static SPLICES_DEVICES: LazyLock<bool> = LazyLock::new(|| {
+        let zeros = File::open("/dev/zero").unwrap();
+        let (_reader, writer) = pipe().unwrap();
+        let flags = SpliceFlags::empty();
+        splice(zeros, None, writer, None, 1, flags) != Err(Errno::INVAL)
+    });
+    !matches!(from, SourceKind::Zero | SourceKind::Random) || *SPLICES_DEVICES
 }
 
 /// Asserts that the requested strategy moved the bytes, if one was requested.

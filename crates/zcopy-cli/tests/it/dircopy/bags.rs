@@ -309,7 +309,7 @@ fn killed_at_any_moment_a_bag_lists_nothing_that_was_not_written() {
         let mut child = trees.command(&[BAG]).spawn().unwrap();
         std::thread::sleep(delay);
         child.kill().unwrap();
-        let is_over = crate::child::end_of(child).success();
+        let is_over = end_of(child).success();
         let manifest = text(&trees.copied("manifest-sha256.txt"));
         for line in manifest.lines() {
             let path = line[66..].replace("%0A", "\n").replace("%0D", "\r");

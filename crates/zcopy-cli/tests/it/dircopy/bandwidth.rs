@@ -66,22 +66,13 @@ fn zero_is_no_limit() {
 fn a_signal_ends_a_slow_copy() {
     for options in [&[][..], &["--no-hash"]] {
         let trees = trees();
-        let mut command = trees.command(&[&["--bwlimit=1"], options].concat());
-        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-        let status = loop {
-            // Before there is a journal or a copy, the signal may come before it is caught.
-            let pid = rustix::process::Pid::from_child(&child);
-            rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-            match child.try_wait().unwrap() {
-                Some(status) => break status,
-                None => std::thread::sleep(Duration::from_millis(20)),
-            }
-        };
-        assert_eq!(status.signal(), Some(15));
-        if trees.copy().exists() {
-            for name in facts::files_of(&trees.copy()) {
-                assert!(!name.to_str().unwrap().starts_with('.'), "{name:?}");
-            }
+        let mut command = zc_dircopy();
+        command.args(["--bwlimit=1", "--json"]).args(options);
+        command.args([trees.source(), trees.copy()]);
+        // An object tells that the signal is caught.
+        assert_eq!(interrupt_after(1, &command).0, Some(2));
+        for name in facts::files_of(&trees.copy()) {
+            assert!(!name.to_str().unwrap().starts_with('.'), "{name:?}");
         }
     }
 }

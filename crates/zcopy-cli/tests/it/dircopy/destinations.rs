@@ -10,7 +10,6 @@ use super::disk::disks;
 use super::late_writes::failing_disk;
 use super::*;
 use crate::bad_disk::{BLOCK, BadDisk, words};
-use crate::child::{end_of, with_default_signals};
 use crate::mounts::{loop_mount, mount_tmpfs};
 use crate::refused::needs;
 use crate::skip::has_program;
@@ -374,21 +373,6 @@ fn what_one_destination_has_already_takes_no_space_from_another() {
         fs::remove_dir_all(&scene.destinations[1]).unwrap();
         scene.succeeds(&["--no-hash-skipped"]).are_whole();
     }
-}
-
-/// Runs a command, and interrupts it once it has written so many objects. Returns the signal that
-/// ended it, and all objects.
-fn interrupt_after(n_objects: usize, command: &Command) -> (Option<i32>, Vec<Value>) {
-    let mut command = with_default_signals(command);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let stdout = std::io::BufReader::new(child.stdout.take().unwrap());
-    let mut lines = std::io::BufRead::lines(stdout).map(Result::unwrap);
-    let mut told: Vec<_> = lines.by_ref().take(n_objects).collect();
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    told.extend(lines);
-    let events = told.iter().map(|line| serde_json::from_str(line).unwrap());
-    (end_of(child).signal(), events.collect())
 }
 
 #[test]

@@ -512,7 +512,7 @@ fn a_signal_ends_the_reading_of_files_that_have_no_record() {
     trees.holds("file", "contents");
     let id = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
-    let status = crate::child::end_of(child);
+    let status = end_of(child);
     assert_eq!(
         std::os::unix::process::ExitStatusExt::signal(&status),
         Some(15)
@@ -541,7 +541,7 @@ fn killed_at_any_moment_a_history_lists_nothing_that_was_not_written() {
         let mut child = trees.command(&[MHL]).spawn().unwrap();
         std::thread::sleep(delay);
         child.kill().unwrap();
-        let is_over = crate::child::end_of(child).success();
+        let is_over = end_of(child).success();
         assert_eq!(trees.check(&["--quiet"]).status, 0, "{delay:?}");
         for generation in generations(&trees.copy()) {
             for (at, _) in generation.match_indices(">many/") {

@@ -239,7 +239,7 @@ fn killed_at_any_moment_nothing_is_half_done() {
         let mut child = trees.command(&[]).spawn().unwrap();
         std::thread::sleep(delay);
         child.kill().unwrap();
-        if crate::child::end_of(child).success() {
+        if end_of(child).success() {
             break;
         }
         let what = format!("killed after {delay:?}");

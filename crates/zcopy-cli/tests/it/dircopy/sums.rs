@@ -102,7 +102,7 @@ fn runs_at_the_same_time_leave_a_sum_file_each() {
     let spawn = |_| trees.command(&[]).spawn().unwrap();
     let children: Vec<_> = (0..4).map(spawn).collect();
     for child in children {
-        assert!(crate::child::end_of(child).success());
+        assert!(end_of(child).success());
     }
     let all = Sums::all_in(&trees.copy());
     assert_eq!(all.len(), 4);

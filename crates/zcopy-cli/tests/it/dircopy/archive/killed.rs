@@ -29,7 +29,7 @@ fn a_second_run_waits_for_the_first() {
         second = Some(child);
     });
     traced.run.is_quiet();
-    assert!(crate::child::end_of(second.unwrap()).success());
+    assert!(end_of(second.unwrap()).success());
     archive.is_intact(&["fast", "same", "slow", "x"]);
 }
 
