@@ -16,8 +16,7 @@ pub(crate) const WANTED: usize = 1 << 20;
 pub(crate) const DEFAULT_CAPACITY: usize = 64 << 10;
 
 /// An upper bound in bytes for a packet of a pipe. A packet is one slot of a pipe, which is one
-/// page, and this is the largest page of the architecture. [`Kernel::page_size`] is exact, but may
-/// take a system call.
+/// page, and this is the largest page of the architecture. [`Kernel::page_size`] is exact.
 pub(crate) const LARGEST_PACKET: usize = if cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
     4096
 } else {

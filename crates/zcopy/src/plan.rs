@@ -362,6 +362,10 @@ impl fmt::Display for Plan {
             if self.source.kind != Kind::Pattern {
                 f.write_str(" and until one step moves 32 KiB")?;
             }
+            // A relay does not ask its sockets, and shows no plan.
+            if self.source.kind == Kind::Stream {
+                f.write_str(", or up to 512 KiB while fewer than 128 KiB wait in the socket")?;
+            }
         }
         write!(f, "{}", self.page_sharing())
     }

@@ -399,8 +399,8 @@ impl Kernel for Linux {
     }
 
     fn now(&self) -> Duration {
-        // For the first time that a process asks for, rustix makes a `prctl(2)`, and before Linux
-        // 6.4 opens a file in `/proc`, to find what libc has found already.
+        // For the first time that a process asks for, rustix searches the vDSO for what libc has
+        // found already.
         static START: OnceLock<Instant> = OnceLock::new();
         let now = Instant::now();
         now.saturating_duration_since(*START.get_or_init(|| now))

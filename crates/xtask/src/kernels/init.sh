@@ -21,6 +21,8 @@ chmod 755 /sbin/modprobe
 mount -t proc proc /root/proc
 mount -t sysfs sysfs /root/sys
 mount --move /dev /root/dev
+# What runs in the background reads from it.
+mknod /dev/null c 1 3
 ln -s /proc/self/fd /root/dev/fd
 mkdir -p /root/dev/pts /root/dev/shm
 mount -t devpts -o ptmxmode=666 devpts /root/dev/pts
@@ -42,11 +44,22 @@ cat >/root/mnt/run.sh <<END
 cd '$dir' || exit 1
 export PATH='$path' HOME=/mnt LANG=C.UTF-8 RUST_BACKTRACE=0
 # Messages of a test that has failed stand there even if the guest is ended.
-exec timeout -s KILL $time_limit $command --nocapture --logfile /mnt/results
+exec $command --nocapture --logfile /mnt/results
 END
 # The firmware's escape sequences stand at the beginning of the line.
 printf '\nBEGIN %s\n' "$(uname -r)"
-chroot /root /bin/sh /mnt/run.sh 2>&1
+chroot /root /bin/sh /mnt/run.sh 2>&1 &
+tests=$!
+# Each thread of what has not ended then tells where in the kernel it is.
+(
+  sleep "$time_limit"
+  for thread in /proc/$tests/task/*; do
+    printf 'WAITS %s: %s\n' "$(cat "$thread/comm")" "$(cat "$thread/syscall")"
+    cat "$thread/stack"
+  done
+  kill -KILL "$tests"
+) &
+wait "$tests"
 status=$?
 printf '\nRESULTS\n'
 cat /root/mnt/results

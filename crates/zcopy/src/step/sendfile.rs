@@ -25,6 +25,8 @@
 //! - The kernel ignores `O_NONBLOCK` of the source, so that `EAGAIN` always means the sink.
 //! - Less than 1 MiB costs throughput on sockets. A much longer call, even a non-blocking one, can
 //!   run for seconds while the peer keeps draining: 10.7 s (M. Kellermann, LKML, September 2023).
+//! - Before Linux 5.12 a blocking call into a pipe returns only when the pipe has taken all of it,
+//!   so that no tick ends it. Shown by `promise_5_break_while_the_sink_is_full_takes_one_tick`.
 //! - If a connection ends while the call sleeps, the call returns what it has sent, and the kernel
 //!   forgets the errno (`ETIMEDOUT`, `ECONNRESET`): the next call fails with `EPIPE`. Shown by
 //!   `a_connection_that_times_out_is_an_error_of_the_sink`.

@@ -244,7 +244,7 @@ pub(crate) trait Kernel {
     fn drop_pages(&self, fd: BorrowedFd<'_>, offset: u64, len: u64) -> Result<()>;
     /// Disables readahead of this open file: `posix_fadvise(POSIX_FADV_RANDOM)`.
     fn read_single_pages(&self, fd: BorrowedFd<'_>) -> Result<()>;
-    /// Returns the size of a page in bytes: `AT_PAGESZ` of the auxiliary vector.
+    /// Returns the size of a page in bytes: `sysconf(_SC_PAGESIZE)`, which makes no system call.
     fn page_size(&self) -> u64;
 
     // Time.

@@ -193,8 +193,9 @@ pub(crate) fn calls_between(trace: &Path) -> Vec<String> {
         .take_while(|line| !line.contains(END))
         .filter(|line| thread_of(line) == thread)
         .map(|line| line.split_whitespace().nth(1).unwrap())
-        // A call that is interrupted in the trace has a second line.
-        .filter(|call| *call != "<...")
+        // A call that is interrupted in the trace has a second line. The time costs a call where
+        // the processor's clock cannot be used, as in an emulator.
+        .filter(|call| *call != "<..." && !call.starts_with("clock_gettime"))
         .map(|call| match call.split('(').next().unwrap() {
             "mmap2" => "mmap".to_owned(),
             "sendfile64" => "sendfile".to_owned(),

@@ -11,6 +11,7 @@ use zcopy::{Report, Strategy};
 use crate::endpoints::{SinkKind, SourceKind};
 use crate::mounts::Fs;
 use crate::refused::allowed;
+use crate::skip::report;
 
 /// The strategies of a transfer to one sink.
 pub(crate) const STRATEGIES: [Strategy; 6] = [
@@ -90,6 +91,22 @@ pub(crate) fn can_be_spliced(from: SourceKind) -> bool {
         splice(zeros, None, writer, None, 1, flags) != Err(Errno::INVAL)
     });
     !matches!(from, SourceKind::Zero | SourceKind::Random) || *SPLICES_DEVICES
+}
+
+/// Whether a call of this strategy into a pipe may sleep until the pipe has taken all of it, though
+/// the pipe had room: that of `sendfile(2)` does before Linux 5.12. Says so if it does.
+pub(crate) fn waits_for_readers(strategy: Option<Strategy>) -> bool {
+    static WAITS: LazyLock<bool> = LazyLock::new(|| {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+        let mut numbers = release.split('.').map(|number| number.parse().unwrap_or(0));
+        let version: (u32, u32) = (numbers.next().unwrap(), numbers.next().unwrap());
+        version < (5, 12)
+    });
+    let waits = strategy == Some(Strategy::Sendfile) && *WAITS;
+    if waits {
+        report("before Linux 5.12 sendfile(2) waits until a pipe has taken all bytes");
+    }
+    waits
 }
 
 /// Asserts that the requested strategy moved the bytes, if one was requested.

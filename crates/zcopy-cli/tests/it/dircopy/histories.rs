@@ -382,6 +382,7 @@ fn a_check_says_what_is_wrong_with_the_chain() {
             "it has a generation without a C4",
         ),
         (text[..text.len() / 2].to_owned(), "its end is missing"),
+        (String::new(), "it is no list of generations"),
     ] {
         fs::write(&chain, damaged).unwrap();
         trees

@@ -17,6 +17,7 @@ use crate::files::{contents, cursor, file_in, read_to_end, set_cursor};
 use crate::mounts::mount_tmpfs;
 use crate::options::{MaybeOptions as _, Runs};
 use crate::refused::{allowed, is_refused, needs};
+use crate::skip::report;
 
 /// Bytes of the source. Not a multiple of any block.
 const LEN: usize = (2 << 20) + 4711;
@@ -270,7 +271,11 @@ fn fail_after_another_has_taken(
     bounded(move || {
         for dir in scratch_dirs() {
             let source = file_in(&dir, &pattern(LEN));
-            rustix::fs::fcntl_setfl(&source, mode).unwrap();
+            if let Err(errno) = rustix::fs::fcntl_setfl(&source, mode) {
+                let dir = dir.display();
+                report(&format!("files in {dir} do not take {mode:?}: {errno}"));
+                continue;
+            }
             let (reader, writer) = ends();
             let shared = source.try_clone().unwrap();
             let (send_thread, thread_sent) = std::sync::mpsc::channel();

@@ -6,6 +6,9 @@ use super::c4;
 use super::xml::{Tag, Tags, escape};
 use crate::common::digest::checksum::Checksum;
 
+/// The name of the root element.
+const ROOT: &str = "ascmhldirectory";
+
 /// A generation, as the list names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link {
@@ -24,6 +27,7 @@ pub(super) struct Link {
 pub(super) fn read(source: impl BufRead) -> io::Result<Vec<Link>> {
     let mut tags = Tags::of(source);
     let mut links = Vec::new();
+    let mut is_list = false;
     let (mut number, mut name, mut checksum) = (None, None, None);
     while let Some(tag) = tags.next()? {
         match tag {
@@ -32,6 +36,7 @@ pub(super) fn read(source: impl BufRead) -> io::Result<Vec<Link>> {
                 number: sequence,
                 ..
             } => {
+                is_list |= tag == ROOT;
                 if tag == "hashlist" {
                     number = sequence.and_then(|number| number.parse().ok());
                     (name, checksum) = (None, None);
@@ -56,6 +61,9 @@ pub(super) fn read(source: impl BufRead) -> io::Result<Vec<Link>> {
                 _ => {}
             },
         }
+    }
+    if !is_list {
+        return Err(io::Error::other("it is no list of generations"));
     }
     links.sort_by_key(|link| link.number);
     Ok(links)
@@ -101,6 +109,9 @@ mod tests {
         let links = [link(1), link(2)];
         assert_eq!(read(&write(&links)[..]).unwrap(), links);
         assert!(read(&b"<ascmhldirectory><hashlist/></ascmhldirectory>"[..]).is_err());
+        assert!(read(&b"<ascmhldirectory></ascmhldirectory>"[..]).is_ok());
+        // A crash of the computer may leave a file without contents.
+        assert!(read(&b""[..]).is_err());
     }
 
     #[test]
