@@ -365,7 +365,8 @@ fn a_short_piece_between_long_ones_goes_on_through_the_pipe() {
     let attempts = report.a_to_b().attempts().iter();
     let spliced = attempts.filter(|attempt| attempt.strategy() == Strategy::SplicePipe);
     let spliced: u64 = spliced.map(zcopy::Attempt::bytes).sum();
-    let before_the_pipe = 220_424;
+    // On a slow machine the first long piece may come in several steps.
+    let before_the_pipe = 2 * 220_424;
     assert!(
         spliced >= report.a_to_b().bytes() - before_the_pipe,
         "{report:#}"

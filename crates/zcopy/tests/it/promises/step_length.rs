@@ -7,13 +7,13 @@ use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use zcopy::{Ended, Strategy, Transfer};
 
-use crate::endpoints::{Source, SourceKind, null, pipe};
+use crate::endpoints::{SinkKind, Source, SourceKind, null, pipe};
 use crate::every_pair::LARGE;
 use crate::files::{assert_same, contents, file_in, pattern, read_to_end};
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
 use crate::refused::allowed;
-use crate::strategies::{assert_served, every_strategy};
+use crate::strategies::{assert_served, every_strategy, serves, waits_for_readers};
 
 #[test]
 fn promise_6_no_step_to_a_device_moves_more_than_4_mib() {
@@ -26,8 +26,10 @@ fn promise_6_no_step_to_a_device_moves_more_than_4_mib() {
         Some(Strategy::SplicePipe),
         Some(Strategy::Buffered),
     ]) {
-        let transfer = Transfer::new(&zeros, &null).limit(64 << 20);
-        assert_steps(transfer, strategy, 4 << 20);
+        if strategy.is_none_or(|strategy| serves(strategy, SourceKind::Zero, SinkKind::Null)) {
+            let transfer = Transfer::new(&zeros, &null).limit(64 << 20);
+            assert_steps(transfer, strategy, 4 << 20);
+        }
         let transfer = Transfer::new(&memfd.fd, &null).source_offset(0);
         assert_steps(transfer, strategy, 4 << 20);
     }
@@ -150,7 +152,7 @@ fn promise_6_break_stops_after_the_step_with_everything_accounted_for() {
                 Some(Strategy::Sendfile) => from.has_cursor(),
                 _ => true,
             };
-            if !is_served {
+            if !is_served || waits_for_readers(strategy) {
                 continue;
             }
             for stop_at in [1, 2] {

@@ -98,8 +98,8 @@ fn ask(peers: &[(TcpStream, TcpStream)]) {
 
 /// Sends 1 MiB through each relay, through all at the same time.
 fn send_bulk(peers: &[(TcpStream, TcpStream)]) {
-    let mut room = vec![7; 32 << 10];
-    for _ in 0..32 {
+    let mut room = vec![7; 64 << 10];
+    for _ in 0..16 {
         for (client, _) in peers {
             (&*client).write_all(&room).unwrap();
         }
