@@ -375,8 +375,8 @@ fn hidden_names(tree: &Path) -> Vec<PathBuf> {
     paths.filter(is_hidden).collect()
 }
 
-/// Runs a command, and interrupts it once it has written so many objects. Returns the signal that
-/// ended it, and all objects.
+/// Runs a command, and interrupts it once it has written `n_objects` objects. Returns the signal
+/// that ended it, and all objects.
 fn interrupt_after(n_objects: usize, command: &Command) -> (Option<i32>, Vec<serde_json::Value>) {
     let mut command = with_default_signals(command);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
