@@ -12,7 +12,7 @@ use crate::endpoints::{Sink, SinkKind};
 use crate::files::{assert_same, pattern};
 use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, is_refused};
-use crate::strategies::STRATEGIES;
+use crate::strategies::{STRATEGIES, moved_by};
 
 /// A few slots of a pattern pipe, and not a round number.
 const LARGE: u64 = crate::every_pair::LARGE as u64;
@@ -42,12 +42,6 @@ fn endless(pattern: &[u8], len: u64) -> Vec<u8> {
     bytes
 }
 
-fn bytes_by(report: &Report, strategy: Strategy) -> u64 {
-    let attempts = report.attempts().iter();
-    let those = attempts.filter(|attempt| attempt.strategy() == strategy);
-    those.map(zcopy::Attempt::bytes).sum()
-}
-
 /// Repeats the pattern up to the limit and compares the bytes that arrived.
 fn repeat(pattern: &[u8], limit: u64, strategy: Option<Strategy>, sink: Sink) -> Report {
     let what = format!(
@@ -60,7 +54,7 @@ fn repeat(pattern: &[u8], limit: u64, strategy: Option<Strategy>, sink: Sink) ->
     let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
     assert_eq!((report.bytes(), report.ended()), (limit, Ended::Limit));
     let by_tee_and_by_write =
-        [Strategy::Tee, Strategy::Buffered].map(|strategy| bytes_by(&report, strategy));
+        [Strategy::Tee, Strategy::Buffered].map(|strategy| moved_by(&report, strategy));
     assert_eq!(by_tee_and_by_write.iter().sum::<u64>(), limit, "{what}");
     if let Some(cursor) = sink.cursor() {
         let head = if sink.kind == SinkKind::Append { 12 } else { 0 };
@@ -104,7 +98,7 @@ fn every_sink_gets_exactly_the_beginning_of_every_pattern() {
                     continue;
                 };
                 let report = repeat(&pattern, limit, None, sink);
-                let by_tee = bytes_by(&report, Strategy::Tee);
+                let by_tee = moved_by(&report, Strategy::Tee);
                 if !kind.is_pipe() || limit <= 256 << 10 || is_refused(Strategy::Tee) {
                     assert_eq!(by_tee, 0, "{kind:?}: {report:#}");
                 } else if limit >= 2 * len + (512 << 10) {
@@ -135,7 +129,7 @@ fn the_strategy_changes_nothing_else() {
                 let report = repeat(&pattern, limit, Some(strategy), sink);
                 assert_eq!(report.strategy(), Some(strategy));
                 assert_eq!(
-                    bytes_by(&report, strategy),
+                    moved_by(&report, strategy),
                     limit,
                     "{kind:?}, {len}: {report:#}"
                 );
@@ -151,7 +145,7 @@ fn a_pattern_that_no_pipe_holds_is_written() {
     let sink = Sink::new(SinkKind::Pipe).unwrap();
     assert_eq!(plan(&sink).strategy(), Strategy::Buffered);
     let report = repeat(&pattern, (16 << 20) + 100, None, sink);
-    assert_eq!(bytes_by(&report, Strategy::Tee), 0, "{report:#}");
+    assert_eq!(moved_by(&report, Strategy::Tee), 0, "{report:#}");
 }
 
 /// If memory is fragmented, the private pipes may have fewer slots than the pattern needs. The

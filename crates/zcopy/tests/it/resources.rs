@@ -8,9 +8,11 @@ pub(crate) fn n_pipe_ends() -> usize {
         .count()
 }
 
-/// Returns the resident memory of this process in bytes.
+/// Returns the resident memory of this process in bytes, without the pages of files: the kernel maps
+/// more of a program's pages at a time than the program touches.
 pub(crate) fn resident_bytes() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * rustix::param::page_size()
+    let mut pages = statm.split(' ').map(str::parse::<usize>);
+    let (resident, of_files) = (pages.nth(1).unwrap(), pages.next().unwrap());
+    (resident.unwrap() - of_files.unwrap()) * rustix::param::page_size()
 }

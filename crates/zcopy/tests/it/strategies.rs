@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
-use zcopy::{Report, Strategy};
+use zcopy::{Attempt, Report, Strategy};
 
 use crate::endpoints::{SinkKind, SourceKind};
 use crate::mounts::Fs;
@@ -111,6 +111,13 @@ pub(crate) fn waits_for_readers(strategy: Option<Strategy>) -> bool {
         report("before Linux 5.12 sendfile(2) waits until a pipe has taken all bytes");
     }
     waits
+}
+
+/// Returns how many bytes this strategy moved.
+pub(crate) fn moved_by(report: &Report, strategy: Strategy) -> u64 {
+    let attempts = report.attempts().iter();
+    let those = attempts.filter(|attempt| attempt.strategy() == strategy);
+    those.map(Attempt::bytes).sum()
 }
 
 /// Asserts that the requested strategy moved the bytes, if one was requested.

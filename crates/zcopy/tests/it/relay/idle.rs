@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zcopy::{Relay, RelayInterest, RelayProgressed, RelaySession, Strategy};
 
 use super::tcp_streams;
@@ -118,6 +119,10 @@ fn idle_relays_hold_neither_pipe_nor_buffer_and_memory_returns_after_bulk() {
     ) {
         return;
     }
+    // 800 sockets, and pipes.
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.maximum;
+    setrlimit(Resource::Nofile, Rlimit { current, ..limit }).unwrap();
     let before = n_pipe_ends();
     let (mut peers, mut ends) = (Vec::new(), Vec::new());
     for _ in 0..N_RELAYS {

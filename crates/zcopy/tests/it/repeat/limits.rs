@@ -7,11 +7,12 @@ use allocation_counter::measure;
 use rustix::fs::OFlags;
 use zcopy::{Ended, Repeat, Side, Strategy};
 
-use super::{bytes_by, endless};
+use super::endless;
 use crate::endpoints::{Sink, SinkKind, null, pipe, tcp};
 use crate::files::{assert_same, pattern, read_to_end};
 use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, is_allowed};
+use crate::strategies::moved_by;
 
 /// Nobody reads the sink: the repetition fills it, waits, and is stopped at the first tick.
 #[test]
@@ -129,7 +130,7 @@ fn a_rate_is_kept_and_the_bytes_are_the_same() {
         let start = Instant::now();
         let report = repeat.run(&sink.fd).unwrap();
         assert!(start.elapsed() >= Duration::from_millis(95));
-        let by_tee = bytes_by(&report, Strategy::Tee);
+        let by_tee = moved_by(&report, Strategy::Tee);
         assert_eq!(by_tee > 0, is_allowed(Strategy::Tee), "{report:#}");
         let arrived = sink.into_bytes(0).unwrap();
         assert_same(&arrived, &endless(b"abc", 1 << 20), "slowly");

@@ -9,12 +9,12 @@ use rustix::fs::{MemfdFlags, OFlags};
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
 use zcopy::{Repeat, Strategy};
 
-use super::{LARGE, bytes_by, endless, repeat};
+use super::{LARGE, endless, repeat};
 use crate::endpoints::{Sink, SinkKind, pipe};
 use crate::files::{assert_same, contents, pattern};
 use crate::options::MaybeOptions as _;
 use crate::refused::{allowed, first_allowed, is_allowed, needs};
-use crate::strategies::assert_served;
+use crate::strategies::{assert_served, moved_by};
 
 /// Starts a thread that splices everything into a memfd.
 fn splice_all(reader: OwnedFd, len: usize) -> JoinHandle<Vec<u8>> {
@@ -40,7 +40,7 @@ fn a_reader_that_splices_gets_the_same_bytes() {
             let report = Repeat::new(&pattern).limit(limit).run(&writer).unwrap();
             drop(writer);
             let what = format!("{len} bytes, by {step}: {report:#}");
-            let by_tee = bytes_by(&report, Strategy::Tee);
+            let by_tee = moved_by(&report, Strategy::Tee);
             assert_eq!(by_tee > 0, is_allowed(Strategy::Tee), "{what}");
             assert_same(&arrived.join().unwrap(), &endless(&pattern, limit), &what);
         }
@@ -63,7 +63,7 @@ fn a_sink_of_one_slot_is_enough() {
             let report = repeat.run(&sink.fd).unwrap();
             assert_eq!(report.grown_sink(), None);
             let expected = strategy.unwrap_or(first_allowed(&[Strategy::Tee]));
-            assert!(bytes_by(&report, expected) > 0, "{report:#}");
+            assert!(moved_by(&report, expected) > 0, "{report:#}");
             let arrived = sink.into_bytes(limit).unwrap();
             assert_same(&arrived, &endless(&pattern, limit), "one slot");
         }
