@@ -5,7 +5,9 @@
 //! copying; when all others have them, the *consuming sink*, one of these, splices the bytes out of
 //! the backlog. If some sinks must be written to (appending files, terminals), a read into one
 //! buffer empties the backlog instead, and they are written from it. The engine works in rounds: it
-//! takes more from the source when every sink has accepted the bytes of this round.
+//! takes more from the source when every sink has accepted the bytes of this round. After a round
+//! of few bytes the next one is read and written, so that a pipe takes as many short messages as a
+//! writer gets into it.
 
 #[cfg(feature = "tokio")]
 use std::iter;
@@ -45,6 +47,10 @@ mod tests;
 /// of several pages may hold more. A larger `buffer_size` raises the bound.
 const MAX_ROUND: u64 = 4 << 20;
 
+/// After a round of this many bytes or fewer, the next one is read and written. `tee` and `splice`
+/// fill a slot of the sink's pipe with each message, however short; writes share the slots.
+const SHORT_ROUND: u64 = 4096;
+
 /// A transfer to several sinks.
 pub(crate) struct FanOutEngine<'a, K> {
     context: Context<'a, K>,
@@ -62,6 +68,8 @@ pub(crate) struct FanOutEngine<'a, K> {
     round_end: Option<u64>,
     /// The position where it must end at the latest.
     round_limit: u64,
+    /// Whether the bytes of this round are read and written, because the last one was short.
+    is_written: bool,
     /// Whether `give_lone_reader_a_pipe` has still to decide.
     may_add_pipe: bool,
     /// Whether the source may be a FIFO that no process has opened for writing, which does not poll
@@ -134,6 +142,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             round_start: 0,
             round_end: None,
             round_limit: 0,
+            is_written: false,
             may_add_pipe: storage != Storage::Buffer && from.kind == Kind::Pipe,
             may_lack_writer: from.kind == Kind::Pipe && from.nonblocking,
             awaited_ends: None,
@@ -190,6 +199,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         {
             self.give_up_tee(Some(Cause::SharedCursor))?;
         }
+        self.decide_whether_to_write();
         self.give_lone_reader_a_pipe();
         let source = &self.backlog.state.source;
         let is_long = self.context.is_long(self.backlog.head_position, source);
@@ -210,11 +220,11 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         flow
     }
 
-    /// Returns the strategy that distributes the bytes: tee, or one buffer.
+    /// Returns the strategy that distributes the bytes of this round: tee, or one buffer.
     fn strategy(&self) -> Strategy {
         match self.backlog.storage {
-            Storage::Buffer => Strategy::Buffered,
-            Storage::Pipe => Strategy::Tee,
+            Storage::Pipe if !self.is_written => Strategy::Tee,
+            _ => Strategy::Buffered,
         }
     }
 
@@ -377,6 +387,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
             }
             // This comes after the wait, during which readers may close.
             self.choose_consuming_sink();
+            self.write_for_now();
         }
         let flow = self.take_step()?;
         if flow == Flow::Observe {

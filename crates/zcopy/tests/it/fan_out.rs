@@ -11,6 +11,7 @@ mod pipe_capacity;
 mod readers;
 mod resume;
 mod sessions;
+mod short_messages;
 mod sink_errors;
 
 use std::os::fd::{AsFd, OwnedFd};

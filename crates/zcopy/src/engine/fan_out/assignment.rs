@@ -2,6 +2,7 @@
 
 use super::FanOutEngine;
 use super::backlog::Storage;
+use super::sink_state::SinkState;
 use crate::call_error::Cause;
 use crate::context::requested_failed;
 use crate::engine::Flow;
@@ -24,7 +25,27 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     /// Returns whether all sinks are written to from the buffer, or none is left.
     fn are_all_buffered(&self) -> bool {
         self.live()
-            .all(|(_, sink)| sink.served_by == Strategy::Buffered)
+            .all(|(_, sink)| sink.usually_served_by() == Strategy::Buffered)
+    }
+
+    /// Decides whether the next round is read and written. All sinks have the bytes of the last.
+    ///
+    /// A strategy that the caller requested is kept. A file is short at its end alone.
+    pub(super) fn decide_whether_to_write(&mut self) {
+        self.sinks.iter_mut().for_each(SinkState::resume);
+        let came_at_once = self.backlog.head_position - self.round_start;
+        let may_be_written =
+            self.context.options.strategy.is_none() && self.backlog.state.source.info.can_starve();
+        if may_be_written && came_at_once > 0 {
+            self.is_written = came_at_once <= super::SHORT_ROUND;
+        }
+    }
+
+    /// Serves all sinks by writes in this round, if it is to be written.
+    pub(super) fn write_for_now(&mut self) {
+        if self.is_written && self.backlog.storage == Storage::Pipe {
+            self.sinks.iter_mut().for_each(SinkState::write_for_now);
+        }
     }
 
     /// Returns the consuming sink, which splices the bytes out of the backlog when all others have
@@ -97,8 +118,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         self.backlog.storage = Storage::Buffer;
         self.backlog.state.pipe = None;
         for sink in self.sinks.iter_mut().filter(|sink| sink.is_live()) {
-            sink.served_by = Strategy::Buffered;
-            sink.state.pipe = None;
+            sink.write_from_now_on();
         }
         Ok(Flow::Observe)
     }
@@ -115,10 +135,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 sink.use_tee();
             }
         }
-        let sink = &mut self.sinks[index];
-        sink.served_by = Strategy::Buffered;
-        // The pipe is empty, and its pages count against the user's limit for pipes.
-        sink.state.pipe = None;
+        self.sinks[index].write_from_now_on();
         if self.are_all_buffered() {
             let attempt = self.context.attempt(Strategy::Tee);
             attempt.cause.get_or_insert(cause);

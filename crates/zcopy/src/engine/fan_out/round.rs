@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::FanOutEngine;
-use super::backlog::{self, Storage};
+use super::backlog;
 use crate::call_error::{CallError, Cause};
 use crate::engine::Flow;
 use crate::error::RunError;
@@ -31,7 +31,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         for sink in &mut self.sinks {
             sink.blocked = false;
         }
-        if self.backlog.storage == Storage::Pipe && self.all_caught_up() {
+        if self.strategy() == Strategy::Tee && self.all_caught_up() {
             let max = self.round_limit - self.backlog.head_position;
             match self.backlog.fill_pipe(&self.context.kernel, max, blocking) {
                 Ok(Step::Filled) => {
@@ -156,9 +156,9 @@ impl<K: Kernel> FanOutEngine<'_, K> {
 
     /// Returns how many bytes at the head of the backlog `tee` may duplicate.
     fn teeable(&self) -> u64 {
-        match (self.backlog.storage, self.round_end) {
-            (Storage::Buffer, _) | (_, None) => 0,
-            (_, Some(end)) => end - self.backlog.head_position,
+        match (self.strategy(), self.round_end) {
+            (Strategy::Tee, Some(end)) => end - self.backlog.head_position,
+            _ => 0,
         }
     }
 
@@ -202,9 +202,9 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let end = teed.map(|(_, sink)| sink.given).min();
         let end = end.or(self.round_end).unwrap_or(self.round_limit);
         // One read may return one packet of several that were spliced for it.
-        let in_pipe = match self.backlog.storage {
-            Storage::Pipe => 0,
-            Storage::Buffer => self.backlog.state.in_pipe(),
+        let in_pipe = match self.strategy() {
+            Strategy::Tee => 0,
+            _ => self.backlog.state.in_pipe(),
         };
         end.saturating_sub(self.backlog.head_position).max(in_pipe)
     }

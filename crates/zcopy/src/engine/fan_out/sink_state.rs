@@ -27,6 +27,8 @@ pub(crate) struct SinkState<'a> {
     /// [`Splice`](Strategy::Splice) out of the backlog, after all of these (the consuming sink);
     /// [`Buffered`](Strategy::Buffered), by writes from the backlog's buffer.
     pub(crate) served_by: Strategy,
+    /// How it is served again after rounds whose bytes are written to all sinks.
+    resumes_with: Option<Strategy>,
     /// How its private pipe is drained: by splice, or, if the sink refuses that, by read and write.
     pub(crate) drained_by: Strategy,
     /// How many bytes of the stream it has been given.
@@ -62,6 +64,7 @@ impl<'a> SinkState<'a> {
         Self {
             state,
             served_by,
+            resumes_with: None,
             drained_by: Strategy::SplicePipe,
             given: 0,
             delivered: 0,
@@ -75,6 +78,32 @@ impl<'a> SinkState<'a> {
             is_watched: false,
             drop_window,
         }
+    }
+
+    /// Serves it by writes, until [`resume`](Self::resume).
+    pub(crate) fn write_for_now(&mut self) {
+        self.resumes_with.get_or_insert(self.served_by);
+        self.served_by = Strategy::Buffered;
+    }
+
+    /// Serves it as before [`write_for_now`](Self::write_for_now).
+    pub(crate) fn resume(&mut self) {
+        if let Some(strategy) = self.resumes_with.take() {
+            self.served_by = strategy;
+        }
+    }
+
+    /// Serves it by writes from now on. Its private pipe is empty, and its pages count against the
+    /// user's limit for pipes.
+    pub(crate) fn write_from_now_on(&mut self) {
+        self.served_by = Strategy::Buffered;
+        self.resumes_with = None;
+        self.state.pipe = None;
+    }
+
+    /// Returns how it is served in rounds that are spliced.
+    pub(crate) fn usually_served_by(&self) -> Strategy {
+        self.resumes_with.unwrap_or(self.served_by)
     }
 
     /// Lets the fan-out end the sink when its reader closes, if a poll tells of that.
@@ -255,7 +284,11 @@ impl<'a> SinkState<'a> {
 
     /// Returns the strategy that gives the sink its bytes.
     pub(crate) fn strategy(&self) -> Strategy {
-        match self.served_by {
+        self.named(self.served_by)
+    }
+
+    fn named(&self, served_by: Strategy) -> Strategy {
+        match served_by {
             Strategy::SplicePipe => self.drained_by,
             served_by => served_by,
         }
@@ -269,7 +302,7 @@ impl<'a> SinkState<'a> {
             index,
             bytes: self.delivered,
             ahead: self.delivered.saturating_sub(all_have),
-            strategy: Some(self.strategy()),
+            strategy: Some(self.named(self.usually_served_by())),
             cause: self.failed_with,
         }
     }
