@@ -97,8 +97,8 @@ impl Display {
         let objects = objects.map(|objects| Arc::new(Mutex::new(objects)));
         let view =
             |(shown, handles)| TransferView::new(shown, handles, objects.clone(), events.clone());
-        let display_loop = DisplayLoop::new(view(first)?, output.map(view).transpose()?);
         let started = signals.and_then(|signals| {
+            let display_loop = DisplayLoop::new(view(first)?, output.map(view).transpose()?);
             let display = thread::Builder::new()
                 .name("display".into())
                 .spawn(move || display_loop.show(&receiver))?;

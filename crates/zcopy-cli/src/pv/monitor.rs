@@ -283,18 +283,22 @@ impl RunningCommand {
                 )
                 .map_err(internal)?;
                 let outcomes = thread::scope(|scope| {
-                    let input = scope.spawn(|| {
+                    let copy_input = || {
                         let outcome = input.copy_input(&input_side, &display, &handles);
                         display.moved(Side::Input);
                         outcome
-                    });
+                    };
+                    let input = thread::Builder::new().spawn_scoped(scope, copy_input)?;
                     let program = split(monitor).0;
                     let output =
                         output.copy_input(&output_side, program, &display, &output_handles);
                     display.moved(Side::Output);
                     // A panic has been reported.
-                    (input.join().unwrap_or_default(), output)
+                    Ok((input.join().unwrap_or_default(), output))
                 });
+                let outcomes = outcomes.map_err(|error| {
+                    Refusal::new(Status::INTERNAL, "cannot start a thread", &error)
+                })?;
                 outcome.add(outcomes.0);
                 outcome.add(outcomes.1);
                 (display, None)

@@ -49,13 +49,18 @@ pub(crate) fn under(runner: &[&str], command: &Command) -> Command {
     let mut other = Command::new(runner[0]);
     other.args(&runner[1..]);
     other.arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
+    copy_environment(command, &mut other);
+    other
+}
+
+/// Makes the changes to the environment that one command makes, in another too.
+pub(crate) fn copy_environment(from: &Command, to: &mut Command) {
+    for (name, value) in from.get_envs() {
         match value {
-            Some(value) => other.env(name, value),
-            None => other.env_remove(name),
+            Some(value) => to.env(name, value),
+            None => to.env_remove(name),
         };
     }
-    other
 }
 
 /// Waits for the end, and fails rather than hang.

@@ -181,12 +181,7 @@ impl Terminal {
             .env("TERM", "xterm-256color")
             .env("LC_ALL", "C.UTF-8")
             .env_remove("NO_COLOR");
-        for (name, value) in command.get_envs() {
-            match value {
-                Some(value) => session.env(name, value),
-                None => session.env_remove(name),
-            };
-        }
+        child::copy_environment(command, &mut session);
         if let Some(directory) = command.get_current_dir() {
             session.current_dir(directory);
         }

@@ -100,8 +100,9 @@ impl InputSide {
     ) -> Outcome {
         if let Some(pipe) = self.pipe.clone() {
             let stop = Arc::clone(&handles.stop);
-            // This thread notices the end of the command before the next byte of input comes.
-            thread::spawn(move || {
+            // This thread notices the end of the command before the next byte of input comes. Without
+            // it, the next byte does.
+            let _ = thread::Builder::new().spawn(move || {
                 while let Some(has_lost_reader) = pipe.has_lost_reader() {
                     if has_lost_reader {
                         // The handler of this signal does nothing.

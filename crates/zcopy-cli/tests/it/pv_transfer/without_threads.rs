@@ -2,6 +2,7 @@
 
 use super::run;
 use crate::script::{Outcome, big};
+use crate::skip::has_program;
 
 const NO_DISPLAY: &str = "pv: cannot start the display: Resource temporarily unavailable\n";
 
@@ -38,4 +39,53 @@ fn it_refuses_to_promise_objects() {
     assert_eq!(outcome.status, 8, "{outcome:?}");
     assert_eq!(outcome.stderr, NO_DISPLAY);
     assert_eq!(outcome.stdout, b"");
+}
+
+/// What `-q` does not need, it does not miss.
+#[test]
+fn few_descriptors_do_not_keep_a_quiet_transfer_from_a_display() {
+    for n in 3..12 {
+        let outcome = run(&format!(
+            "seq 100000 > in; ulimit -n {n}; exec pv -q in > out"
+        ));
+        assert!(!outcome.stderr.contains("display"), "{n}: {outcome:?}");
+        let is_whole = outcome.files.get("out") == Some(&big());
+        assert_eq!(outcome.status == 0, is_whole, "{n}: {outcome:?}");
+    }
+}
+
+/// Refuses the nth thread that the main thread of `pv ARGUMENTS < in` asks for.
+fn run_without_thread(nth: u32, arguments: &str) -> Outcome {
+    run(&format!(
+        "seq 100000 > in
+        strace -f -o /dev/null -e inject=clone3:error=EAGAIN:when={nth} pv {arguments} < in"
+    ))
+}
+
+#[test]
+fn a_monitored_command_ends_with_a_side_that_has_no_thread() {
+    if !has_program("strace") {
+        return;
+    }
+    // Two threads of the display come first.
+    for nth in 1..=2 {
+        let outcome = run_without_thread(nth, "-M both -- cat");
+        assert_eq!(outcome.status, 0, "{nth}");
+        assert_eq!(outcome.stderr, NO_DISPLAY, "{nth}");
+        assert_eq!(outcome.stdout, big(), "{nth}");
+    }
+    let outcome = run_without_thread(3, "-M both -- cat");
+    assert_eq!(outcome.status, 8, "{outcome:?}");
+    let said = "pv: cannot start a thread: Resource temporarily unavailable\n";
+    assert!(outcome.stderr.ends_with(said), "{outcome:?}");
+}
+
+#[test]
+fn a_monitored_command_reads_all_though_no_thread_watches_it() {
+    if !has_program("strace") {
+        return;
+    }
+    let outcome = run_without_thread(3, "-M in -- cat");
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert_eq!(outcome.stdout, big());
 }
