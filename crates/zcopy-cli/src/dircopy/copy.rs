@@ -212,8 +212,9 @@ impl<'a> Copier<'a> {
             return self.keep_manifest(entry).map(Started::finished);
         }
         if prior.is_journal {
-            // A journal of the source records nothing of this destination.
-            self.counts.others.add(1);
+            // It records nothing of this destination.
+            let remark = "not copied: it is the journal of a run that copied to the source";
+            self.reporter.report_note(&entry.path(), remark);
             return Ok(Started::finished(CopyResult::skipped()));
         }
         match entry.kind() {

@@ -4,10 +4,12 @@
 //! - `read_from`: where its bytes come from, and reads past the page cache.
 //! - `transfers`: how far and how fast a file is read, until which signal, and with which errors.
 //! - `pool`: the hashing threads.
+//! - `null`: the device that takes what is hashed.
 
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
 use crate::common::digest::{Algorithm, AlgorithmSet, Digest};
 
+pub(crate) mod null;
 pub(crate) mod pool;
 pub(crate) mod read_from;
 pub(crate) mod reader;

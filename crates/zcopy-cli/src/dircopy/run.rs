@@ -8,7 +8,6 @@
 //! - `manifest`: begins and finishes the manifest; `write_back`: reports writes that fail late.
 //! - `check`: `--check`; `amend` and `accepted_maps`: change records without a copy.
 
-use std::fs::File;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -17,6 +16,7 @@ use rustix::fs::Mode;
 
 use super::args::Args;
 use super::counts::Counts;
+use super::hash::null::open_null;
 use super::interrupt::{self, Interrupt};
 use super::reporter::{Reporter, Verbosity};
 use super::schedule::fd_budget::{Descriptors, FdBudget};
@@ -106,10 +106,9 @@ fn copy(settings: Settings, verbosity: Verbosity) -> anyhow::Result<Outcome> {
         }
     };
     let interrupt = Interrupt::default();
-    let begun = budget.map_err(anyhow::Error::from).and_then(|budget| {
-        let null = File::options().write(true).open("/dev/null");
-        Ok((budget, null.context("/dev/null")?))
-    });
+    let begun = budget
+        .map_err(anyhow::Error::from)
+        .and_then(|budget| Ok((budget, open_null()?)));
     let (budget, null) = match begun {
         Ok(begun) => begun,
         Err(error) => {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 
-use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, StatxFlags};
 
 pub(crate) fn file_type(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
@@ -32,6 +32,36 @@ pub(crate) type Identity = (u64, u64);
 #[allow(clippy::useless_conversion, reason = "not on every processor")]
 pub(crate) fn identity(stat: &Stat) -> Identity {
     (stat.st_dev.into(), stat.st_ino.into())
+}
+
+/// When a file was created: `stx_btime` of `statx(2)`. It tells a file from a later one that has
+/// got the inode number of a removed one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Birth {
+    seconds: i64,
+    nanoseconds: u32,
+}
+
+impl Birth {
+    /// The time of creation of an open file, if the file system has it.
+    pub(crate) fn of(file: impl AsFd) -> Option<Self> {
+        Self::find(file, c"", AtFlags::EMPTY_PATH)
+    }
+
+    /// The same for a name in a directory. A symbolic link is not followed.
+    pub(crate) fn of_name(directory: impl AsFd, name: &CStr) -> Option<Self> {
+        Self::find(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    fn find(directory: impl AsFd, name: &CStr, at: AtFlags) -> Option<Self> {
+        let flags = StatxFlags::BTIME;
+        let stat = rustix::fs::statx(directory, name, at, flags).ok()?;
+        let is_told = stat.stx_mask & flags.bits() != 0;
+        is_told.then_some(Self {
+            seconds: stat.stx_btime.tv_sec,
+            nanoseconds: stat.stx_btime.tv_nsec,
+        })
+    }
 }
 
 /// The size of a file in bytes.

@@ -203,7 +203,7 @@ impl<'a> Copier<'a> {
         contents: Option<Contents>,
     ) -> anyhow::Result<CopyResult> {
         let digest = contents.map(|contents| self.reader.client.digest_of(&contents));
-        let damage = std::mem::take(&mut copy.damage);
+        let damage = &copy.damage;
         let old = copy.target.map.take();
         let Target { replace, prior, .. } = copy.target;
         if damage.lost_bytes() >= size(&copy.stat) {
@@ -217,7 +217,7 @@ impl<'a> Copier<'a> {
             (Some(old), Replace::Yes) if damage.lost_bytes() >= old.lost_bytes() => {
                 let existing = entry.existing().context("cannot stat its copy")?;
                 let existing = existing.context("its damaged copy has gone")?;
-                return Ok(self.leave_damaged(entry, &existing, &damage, Rest::Kept));
+                return Ok(self.leave_damaged(entry, &existing, damage, Rest::Kept));
             }
             _ => {}
         }
@@ -232,7 +232,7 @@ impl<'a> Copier<'a> {
             _ => None,
         };
         let replace_map = Replace::what_is_there(old.is_some());
-        let map = both.as_ref().unwrap_or(&damage);
+        let map = both.as_ref().unwrap_or(damage);
         write_map(entry, map, size(&copy.stat), replace_map)?;
         self.cancel_announced(entry, prior);
         let file = identity(&stat_of(&copy.new_file)?);
@@ -250,11 +250,11 @@ impl<'a> Copier<'a> {
             self.unwritten.keep(copy.new_file, &error);
             return Err(anyhow!(error).context("cannot give its copy the name"));
         }
-        if both.is_some_and(|both| both != damage) {
-            write_map(entry, &damage, size(&copy.stat), Replace::Yes)?;
+        if both.is_some_and(|both| both != *damage) {
+            write_map(entry, damage, size(&copy.stat), Replace::Yes)?;
         }
         let rest = Rest::Copied;
-        let report = Damage { map: &damage, rest };
+        let report = Damage { map: damage, rest };
         self.reporter.report_damage(&entry.path(), &report);
         self.count_copy(copy.method, copy.n_bytes);
         Ok(CopyResult {

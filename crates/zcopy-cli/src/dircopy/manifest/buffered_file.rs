@@ -6,6 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::Mode;
+use rustix::io::Errno;
 
 use crate::dircopy::walk::listing::leftovers;
 use crate::dircopy::write::atomic_file::AtomicFile;
@@ -32,14 +33,19 @@ pub(crate) fn remove_leftovers(directory: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 impl BufferedFile {
-    /// Creates an empty file without a name in a directory.
+    /// Creates an empty file without a name in a directory. It has this mode if the file system
+    /// allows that.
     ///
     /// # Errors
     ///
     /// Those of `open(2)` and `fchmod(2)`.
     pub(crate) fn begin(directory: &Arc<OwnedFd>, mode: Mode) -> io::Result<Self> {
         let new_file = AtomicFile::new(Arc::clone(directory))?;
-        rustix::fs::fchmod(&new_file, mode)?;
+        match rustix::fs::fchmod(&new_file, mode) {
+            // The files of a disk that was mounted for another user are his, and have one mode.
+            Ok(()) | Err(Errno::PERM) => {}
+            Err(errno) => return Err(errno.into()),
+        }
         let buffer = Vec::with_capacity(BLOCK);
         Ok(Self { new_file, buffer })
     }

@@ -11,6 +11,7 @@ use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
 use crate::common::io::fd_writer;
 use crate::dircopy::hash::FileDigest;
+use crate::dircopy::hash::null::open_null;
 use crate::dircopy::interrupt::Interrupt;
 use counts::Counts;
 use event::Event;
@@ -137,8 +138,7 @@ pub(crate) fn check_trees(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Checked> {
     let started = Instant::now();
-    let null = File::options().write(true).open("/dev/null");
-    let null = null.context("/dev/null")?;
+    let null = open_null()?;
     let shared = Shared {
         options,
         null: &null,

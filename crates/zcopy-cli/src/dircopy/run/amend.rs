@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -17,6 +16,7 @@ use super::lock::RunLock;
 use crate::common::cli::quote::quoted;
 use crate::common::digest::Algorithm;
 use crate::dircopy::args::{Args, accepted};
+use crate::dircopy::hash::null::open_null;
 use crate::dircopy::manifest::bag::PathBase;
 use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::kind::ManifestKind;
@@ -96,8 +96,7 @@ impl Amendment {
         on_wait: impl FnOnce(),
         on_change: OnChange<'_>,
     ) -> anyhow::Result<Amended> {
-        let null = File::options().write(true).open("/dev/null");
-        let null = null.context("/dev/null")?;
+        let null = open_null()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(tree, flags, Mode::empty()).map_err(io::Error::from)?;
         let root = Arc::new(root);

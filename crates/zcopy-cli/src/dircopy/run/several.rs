@@ -23,6 +23,7 @@ use super::manifest::Reported;
 use super::{Outcome, distinct, dry_run, misused};
 use crate::common::sys;
 use crate::dircopy::counts::Counts;
+use crate::dircopy::hash::null::open_null;
 use crate::dircopy::interrupt::{self, Interrupt};
 use crate::dircopy::reporter::console::Console;
 use crate::dircopy::reporter::several::{self, Shown};
@@ -108,8 +109,7 @@ pub(super) fn copy(settings: Vec<Settings>, verbosity: Verbosity) -> anyhow::Res
     sys::ignore_sigpipe();
     let console = Arc::new(Console::new(verbosity)?);
     let interrupt = Interrupt::default();
-    let null = File::options().write(true).open("/dev/null");
-    let null = null.context("/dev/null")?;
+    let null = open_null()?;
     let counts: Vec<_> = settings.iter().map(|_| Counts::default()).collect();
     let runs = settings.iter().zip(&counts).map(|(settings, counts)| Run {
         counts,

@@ -19,11 +19,11 @@ use super::name_set::NameSet;
 use super::options::{DirectoryAttributes, GivenTo};
 use super::partials::Partials;
 use super::path_node::PathNode;
-use super::reopening::{self, Birth, DirectoryId, Tree};
+use super::reopening::{self, DirectoryId, Tree};
 use super::spelling::keeps_case;
 use super::spelling::names::FoldableNames;
 use super::walk_error::{Cause, WalkError};
-use crate::dircopy::stat::{Identity, identity};
+use crate::dircopy::stat::{Birth, Identity, identity};
 use crate::dircopy::write::metadata::{self, Replaces};
 use crate::dircopy::write::partial_file::LeftPartial;
 

@@ -7,33 +7,13 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::follow_link::FollowLink;
 use super::path_node::PathNode;
 use super::{DIRECTORY, reopen};
-use crate::dircopy::stat::{Identity, identity};
-
-/// When a file was created: `stx_btime` of `statx(2)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Birth {
-    seconds: i64,
-    nanoseconds: u32,
-}
-
-impl Birth {
-    /// The time of creation of an open file, if the file system has it.
-    pub(super) fn of(file: impl AsFd) -> Option<Self> {
-        let flags = StatxFlags::BTIME;
-        let stat = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, flags).ok()?;
-        let is_told = stat.stx_mask & flags.bits() != 0;
-        is_told.then_some(Self {
-            seconds: stat.stx_btime.tv_sec,
-            nanoseconds: stat.stx_btime.tv_nsec,
-        })
-    }
-}
+use crate::dircopy::stat::{Birth, Identity, identity};
 
 /// Identifies a directory. The time of creation tells it from a later one that has got the inode
 /// number of a removed one.

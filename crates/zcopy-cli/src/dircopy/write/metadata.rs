@@ -156,7 +156,10 @@ fn apply_over(
     };
     // A mode that was refused is not lost again.
     let set = (created.is_none() && changed.is_ok()).then_some(mode);
-    errors.ok_or_record(changed, Attribute::Mode);
+    let is_wide = current.is_some_and(|current| current.contains(mode));
+    if created.is_none() || !is_wide {
+        errors.ok_or_record(changed, Attribute::Mode);
+    }
     if !(is_theirs && has_mode) {
         errors.add_ignored(destination, stat, owner, set);
     }

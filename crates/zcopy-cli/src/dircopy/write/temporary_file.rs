@@ -6,6 +6,7 @@ use std::io;
 use rustix::fs::MemfdFlags;
 
 use crate::common::cli::message;
+use crate::common::cli::quote::quoted;
 
 /// Makes an empty file in the directory for temporary files, or in memory if that fails.
 ///
@@ -23,8 +24,9 @@ pub(crate) fn temporary_file() -> io::Result<File> {
 /// Names the temporary file in the error of a write to it.
 pub(crate) fn unwritten(error: &io::Error) -> io::Error {
     let message = message::worded(error);
+    let directory = quoted(std::env::temp_dir().as_os_str());
     io::Error::new(
         error.kind(),
-        format!("cannot write a temporary file: {message}"),
+        format!("cannot write a temporary file in {directory}: {message}"),
     )
 }

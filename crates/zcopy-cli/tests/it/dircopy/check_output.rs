@@ -491,6 +491,10 @@ fn a_full_directory_for_temporary_files_is_named() {
     let mut command = check_command(&trees.copy(), &["--strict", "--silent"]);
     let run = run(command.env("TMPDIR", full.dir()));
     assert_eq!(run.status, 1, "{run:?}");
-    let message = "cannot write a temporary file: No space left on device";
-    assert!(run.stderr.contains(message), "{run:?}");
+    let directory = full.dir();
+    let message = format!(
+        "cannot write a temporary file in {}: No space left on device",
+        directory.display()
+    );
+    assert!(run.stderr.contains(&message), "{run:?}");
 }

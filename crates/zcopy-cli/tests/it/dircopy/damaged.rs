@@ -136,6 +136,18 @@ fn mapped(map: &Path, size: usize) -> Vec<usize> {
 }
 
 #[test]
+fn a_damaged_original_is_copied_whatever_is_verified() {
+    for verify in ["--verify", "--verify=source", "--verify=both"] {
+        let Some(scene) = Scene::damaged(&[10, 11, 30]) else {
+            return;
+        };
+        let run = scene.run(&["--skip-errors", verify]);
+        assert_eq!(run.status, 1, "{run:?}");
+        scene.lacks("d/clip", &[10, 11, 30]);
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_not_copied_and_the_offset_is_named() {
     let Some(scene) = Scene::damaged(&[10, 11, 30]) else {
         return;

@@ -78,6 +78,12 @@ impl FileSystem {
         Self::by_programs("bindfs", &["bindfs"], "bindfs \"$backing\" \"$2\"")
     }
 
+    /// A directory where all files have one mode, as on a disk that is mounted for another user.
+    pub(super) fn bindfs_with_one_mode() -> Option<Self> {
+        let script = "bindfs --chmod-deny --perms=0777 \"$backing\" \"$2\"";
+        Self::by_programs("bindfs", &["bindfs"], script)
+    }
+
     /// FAT by the kernel.
     pub(super) fn vfat() -> Option<Self> {
         let feature = KernelFeature {

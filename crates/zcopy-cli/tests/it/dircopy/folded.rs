@@ -210,6 +210,32 @@ fn a_file_renamed_in_the_source_does_not_replace_what_is_recorded_by_its_old_nam
     }
 }
 
+/// The killed run has announced the old name, and has not made it.
+#[test]
+fn a_file_renamed_after_a_kill_has_one_record() {
+    if !has_program("strace") {
+        return;
+    }
+    for disk in disks_that_keep_case() {
+        let trees = Trees::new();
+        trees.put("readme", "first").put("x", "");
+        let mut command = zc_dircopy();
+        command.args(["-q", "--jobs=1"]);
+        command.arg(trees.source()).arg(disk.copy());
+        let calls = "linkat,rename,renameat,renameat2";
+        let kill = format!("--inject={calls}:signal=KILL:when=1");
+        let killed = traced(&command, &[format!("--trace={calls}"), kill]);
+        assert_eq!(killed.run.status, 128 + 9, "{killed:?}");
+        assert!(!disk.copy().join("readme").exists(), "{killed:?}");
+        fs::remove_file(trees.original("readme")).unwrap();
+        trees.put("README", "second");
+        for _ in 0..2 {
+            disk.run(&trees, &[]).is_quiet();
+            disk.lists(&["README", "x"]);
+        }
+    }
+}
+
 #[test]
 fn a_file_renamed_in_the_archive_is_not_replaced_while_the_source_has_both_names() {
     for disk in disks_that_keep_case() {

@@ -209,6 +209,28 @@ fn what_a_dead_run_has_left_is_removed_and_what_only_looks_so_stays() {
     trees.sums().lists(&["d/file"]);
 }
 
+/// The source is itself an archive.
+#[test]
+fn the_journal_of_a_killed_run_on_the_source_is_left_out_and_named() {
+    let trees = Trees::new();
+    let journal = ".zc-dircopy-journal-AbCdEfGh";
+    trees.put("a", "a").put(journal, "left");
+    for counts in [
+        "1 copied, 0 cloned, 0 linked, 0 skipped, 0 failed\n",
+        "0 copied, 0 cloned, 0 linked, 1 skipped, 0 failed\n",
+    ] {
+        let run = trees.run_aloud(&[]);
+        assert_eq!(run.status, 0, "{run:?}");
+        let remark = format!(
+            "zc-dircopy: {journal}: not copied: it is the journal of a run that copied to the source\n"
+        );
+        assert!(run.stderr.contains(&remark), "{run:?}");
+        assert!(run.stdout.contains(counts), "{run:?}");
+        assert!(!run.stdout.contains("special files"), "{run:?}");
+        assert!(!trees.copied(journal).exists());
+    }
+}
+
 /// The next run on the destination would remove its copy.
 #[test]
 fn an_unfinished_copy_in_the_source_is_left_out_and_named() {

@@ -284,6 +284,28 @@ fn no_perms_goes_by_the_mask_where_no_file_is_without_a_name() {
 }
 
 #[test]
+fn each_manifest_is_written_where_no_mode_can_be_set() {
+    for manifest in ["sha256sum", "bagit", "ascmhl"] {
+        let Some(bindfs) = FileSystem::bindfs_with_one_mode() else {
+            return;
+        };
+        let trees = Trees::new();
+        trees.put("a/file", "x");
+        let copy = bindfs.path().join("copy");
+        let copies = |options: &[&str]| {
+            let mut command = zc_dircopy();
+            command.args(["-q", "--manifest", manifest]).args(options);
+            run(command.arg(trees.source()).arg(&copy))
+        };
+        copies(&["--no-perms"]).is_quiet();
+        assert_eq!(check(&copy, &["-q", "--strict"]).status, 0, "{manifest}");
+        trees.put("a/other", "y");
+        copies(&[]).is_quiet();
+        assert_eq!(check(&copy, &["-q", "--strict"]).status, 0, "{manifest}");
+    }
+}
+
+#[test]
 fn no_acls_neither_copies_nor_removes_access_lists() {
     let trees = Trees::new();
     if !is_root() || !has_access_lists(trees.path()) {

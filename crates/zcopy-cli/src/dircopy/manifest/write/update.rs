@@ -300,8 +300,13 @@ impl<'a> Update<'a> {
             .ok()
     }
 
-    /// Calls [`Record::resolve`], and adds the path to its error.
-    fn resolve(&self, record: &Record) -> io::Result<Option<FileDigest>> {
+    /// Calls [`Record::resolve`], and adds the path to its error. A file with another spelling of
+    /// the path is not the one that a killed run was about to change.
+    fn resolve(&mut self, record: &Record) -> io::Result<Option<FileDigest>> {
+        let root = self.carrying.root;
+        if record.announced.is_some() && self.spellings.is_spelled_otherwise(root, &record.path) {
+            return Ok(record.file);
+        }
         // A signal ends the run with a manifest, which needs the digest, and soon.
         let all = self.carrying.reading;
         let reading = ReadOptions {
@@ -309,7 +314,7 @@ impl<'a> Update<'a> {
             rate_limiter: all.rate_limiter.filter(|_| !all.is_interrupted()),
             ..all
         };
-        let resolved = record.resolve(self.carrying.root, reading);
+        let resolved = record.resolve(root, reading);
         resolved.map_err(|error| message::naming(OsStr::from_bytes(&record.path), &error))
     }
 
