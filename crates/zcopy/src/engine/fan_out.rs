@@ -5,9 +5,11 @@
 //! copying; when all others have them, the *consuming sink*, one of these, splices the bytes out of
 //! the backlog. If some sinks must be written to (appending files, terminals), a read into one
 //! buffer empties the backlog instead, and they are written from it. The engine works in rounds: it
-//! takes more from the source when every sink has accepted the bytes of this round. After a round
-//! of few bytes the next one is read and written, so that a pipe takes as many short messages as a
-//! writer gets into it.
+//! takes more from the source when every sink has accepted the bytes of this round.
+//!
+//! `tee` and `splice` fill a slot of a sink's pipe with each message, however short; writes fill the
+//! slots whole. A round of few bytes out of a pipe or stream socket is therefore written to all
+//! sinks.
 
 #[cfg(feature = "tokio")]
 use std::iter;
@@ -47,9 +49,9 @@ mod tests;
 /// of several pages may hold more. A larger `buffer_size` raises the bound.
 const MAX_ROUND: u64 = 4 << 20;
 
-/// After a round of this many bytes or fewer, the next one is read and written. `tee` and `splice`
-/// fill a slot of the sink's pipe with each message, however short; writes share the slots.
-const SHORT_ROUND: u64 = 4096;
+/// A round of this many bytes or fewer is written to all sinks: a quarter of what a pipe of 16 slots
+/// holds. Longer rounds cost less if they are shared, and rarely consist of short messages.
+const SHORT_ROUND: u64 = 16 << 10;
 
 /// A transfer to several sinks.
 pub(crate) struct FanOutEngine<'a, K> {
@@ -68,8 +70,8 @@ pub(crate) struct FanOutEngine<'a, K> {
     round_end: Option<u64>,
     /// The position where it must end at the latest.
     round_limit: u64,
-    /// Whether the bytes of this round are read and written, because the last one was short.
-    is_written: bool,
+    /// Whether the bytes of this round are written to all sinks, though they could be shared.
+    writes_to_all: bool,
     /// Whether `give_lone_reader_a_pipe` has still to decide.
     may_add_pipe: bool,
     /// Whether the source may be a FIFO that no process has opened for writing, which does not poll
@@ -142,7 +144,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             round_start: 0,
             round_end: None,
             round_limit: 0,
-            is_written: false,
+            writes_to_all: false,
             may_add_pipe: storage != Storage::Buffer && from.kind == Kind::Pipe,
             may_lack_writer: from.kind == Kind::Pipe && from.nonblocking,
             awaited_ends: None,
@@ -199,7 +201,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         {
             self.give_up_tee(Some(Cause::SharedCursor))?;
         }
-        self.decide_whether_to_write();
+        self.begin_sharing_or_writing();
         self.give_lone_reader_a_pipe();
         let source = &self.backlog.state.source;
         let is_long = self.context.is_long(self.backlog.head_position, source);
@@ -223,7 +225,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
     /// Returns the strategy that distributes the bytes of this round: tee, or one buffer.
     fn strategy(&self) -> Strategy {
         match self.backlog.storage {
-            Storage::Pipe if !self.is_written => Strategy::Tee,
+            Storage::Pipe if !self.writes_to_all => Strategy::Tee,
             _ => Strategy::Buffered,
         }
     }
@@ -387,7 +389,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
             }
             // This comes after the wait, during which readers may close.
             self.choose_consuming_sink();
-            self.write_for_now();
+            self.write_to_all();
         }
         let flow = self.take_step()?;
         if flow == Flow::Observe {

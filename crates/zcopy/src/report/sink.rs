@@ -132,8 +132,9 @@ impl SinkReport {
         self.ahead
     }
 
-    /// Returns the strategy by which the sink received its last bytes: see
-    /// [`Plan::sink_candidates`](crate::Plan::sink_candidates). `None` means that there was no
+    /// Returns the strategy by which the sink received its bytes:
+    /// [`Buffered`](Strategy::Buffered) if most were written, otherwise the one that served it last
+    /// ([`Plan::sink_candidates`](crate::Plan::sink_candidates)). `None` means that there was no
     /// plan, because the input was [refused](crate::ErrorKind::Refused).
     #[must_use]
     pub fn strategy(&self) -> Option<Strategy> {

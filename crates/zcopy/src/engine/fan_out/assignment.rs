@@ -28,24 +28,44 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             .all(|(_, sink)| sink.usually_served_by() == Strategy::Buffered)
     }
 
-    /// Decides whether the next round is read and written. All sinks have the bytes of the last.
-    ///
-    /// A strategy that the caller requested is kept. A file is short at its end alone.
-    pub(super) fn decide_whether_to_write(&mut self) {
-        self.sinks.iter_mut().for_each(SinkState::resume);
-        let came_at_once = self.backlog.head_position - self.round_start;
-        let may_be_written =
-            self.context.options.strategy.is_none() && self.backlog.state.source.info.can_starve();
-        if may_be_written && came_at_once > 0 {
-            self.is_written = came_at_once <= super::SHORT_ROUND;
+    /// Returns whether a short round is written to all sinks. A strategy that the caller requested
+    /// is kept. Out of other sources only the last round is short.
+    pub(super) fn may_write_to_all(&self) -> bool {
+        self.context.options.strategy.is_none()
+            && self.backlog.storage == Storage::Pipe
+            && matches!(
+                self.backlog.state.source.info.kind,
+                Kind::Pipe | Kind::Stream
+            )
+    }
+
+    /// Decides whether the next round is read, and written to all sinks: each after a short one. All
+    /// sinks have the bytes of the last.
+    pub(super) fn begin_sharing_or_writing(&mut self) {
+        self.sinks.iter_mut().for_each(SinkState::end_round);
+        let came_at_once = self.last_round_len();
+        if came_at_once > 0 {
+            self.writes_to_all = came_at_once <= super::SHORT_ROUND && self.may_write_to_all();
         }
     }
 
-    /// Serves all sinks by writes in this round, if it is to be written.
-    pub(super) fn write_for_now(&mut self) {
-        if self.is_written && self.backlog.storage == Storage::Pipe {
-            self.sinks.iter_mut().for_each(SinkState::write_for_now);
+    /// Writes this round to all sinks if it is short. Its bytes are in the backlog's pipe.
+    pub(super) fn write_if_short(&mut self) {
+        let is_short = self.backlog.state.in_pipe() <= super::SHORT_ROUND;
+        self.writes_to_all = is_short && self.may_write_to_all();
+        self.write_to_all();
+    }
+
+    /// Serves all sinks by writes, if this round is written to all.
+    pub(super) fn write_to_all(&mut self) {
+        if self.writes_to_all {
+            self.sinks.iter_mut().for_each(SinkState::write_this_round);
         }
+    }
+
+    /// Returns the length of the last round, between two rounds.
+    fn last_round_len(&self) -> u64 {
+        self.backlog.head_position - self.round_start
     }
 
     /// Returns the consuming sink, which splices the bytes out of the backlog when all others have
@@ -86,9 +106,8 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     /// On an idle machine this nearly doubles the throughput of three processes. It gains nothing
     /// with two pipes among the sinks, whose readers take turns anyway, or where bytes are copied.
     pub(super) fn give_lone_reader_a_pipe(&mut self) {
-        let came_at_once = self.backlog.head_position - self.round_start;
-        let is_bulk =
-            self.backlog.head_position >= plan::WARM_UP && came_at_once >= plan::OFFLOAD_ABOVE;
+        let is_bulk = self.backlog.head_position >= plan::WARM_UP
+            && self.last_round_len() >= plan::OFFLOAD_ABOVE;
         if !self.may_add_pipe || self.backlog.storage == Storage::Buffer || !is_bulk {
             return;
         }
@@ -118,7 +137,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         self.backlog.storage = Storage::Buffer;
         self.backlog.state.pipe = None;
         for sink in self.sinks.iter_mut().filter(|sink| sink.is_live()) {
-            sink.write_from_now_on();
+            sink.write_always();
         }
         Ok(Flow::Observe)
     }
@@ -135,7 +154,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 sink.use_tee();
             }
         }
-        self.sinks[index].write_from_now_on();
+        self.sinks[index].write_always();
         if self.are_all_buffered() {
             let attempt = self.context.attempt(Strategy::Tee);
             attempt.cause.get_or_insert(cause);

@@ -37,6 +37,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
                 Ok(Step::Filled) => {
                     self.round_end = Some(self.backlog.consumed());
                     self.context.times_blocked = 0;
+                    self.write_if_short();
                 }
                 Ok(step) => return self.not_filled(step),
                 Err(error) if self.may_read_instead(&error) => {

@@ -27,8 +27,10 @@ pub(crate) struct SinkState<'a> {
     /// [`Splice`](Strategy::Splice) out of the backlog, after all of these (the consuming sink);
     /// [`Buffered`](Strategy::Buffered), by writes from the backlog's buffer.
     pub(crate) served_by: Strategy,
-    /// How it is served again after rounds whose bytes are written to all sinks.
+    /// How it is served again after a round whose bytes are written to it for once.
     resumes_with: Option<Strategy>,
+    /// How many bytes it has accepted in such rounds.
+    written_for_once: u64,
     /// How its private pipe is drained: by splice, or, if the sink refuses that, by read and write.
     pub(crate) drained_by: Strategy,
     /// How many bytes of the stream it has been given.
@@ -65,6 +67,7 @@ impl<'a> SinkState<'a> {
             state,
             served_by,
             resumes_with: None,
+            written_for_once: 0,
             drained_by: Strategy::SplicePipe,
             given: 0,
             delivered: 0,
@@ -80,28 +83,28 @@ impl<'a> SinkState<'a> {
         }
     }
 
-    /// Serves it by writes, until [`resume`](Self::resume).
-    pub(crate) fn write_for_now(&mut self) {
+    /// Serves it by writes until the end of the round.
+    pub(crate) fn write_this_round(&mut self) {
         self.resumes_with.get_or_insert(self.served_by);
         self.served_by = Strategy::Buffered;
     }
 
-    /// Serves it as before [`write_for_now`](Self::write_for_now).
-    pub(crate) fn resume(&mut self) {
+    /// Ends what [`write_this_round`](Self::write_this_round) began.
+    pub(crate) fn end_round(&mut self) {
         if let Some(strategy) = self.resumes_with.take() {
             self.served_by = strategy;
         }
     }
 
-    /// Serves it by writes from now on. Its private pipe is empty, and its pages count against the
-    /// user's limit for pipes.
-    pub(crate) fn write_from_now_on(&mut self) {
+    /// Serves it by writes in this round and all others. Its private pipe is empty, and its pages
+    /// count against the user's limit for pipes.
+    pub(crate) fn write_always(&mut self) {
         self.served_by = Strategy::Buffered;
         self.resumes_with = None;
         self.state.pipe = None;
     }
 
-    /// Returns how it is served in rounds that are spliced.
+    /// Returns how it is served if it is not written to for once.
     pub(crate) fn usually_served_by(&self) -> Strategy {
         self.resumes_with.unwrap_or(self.served_by)
     }
@@ -233,6 +236,9 @@ impl<'a> SinkState<'a> {
         if let Step::Moved(n) = step {
             self.accepted(n);
             self.given = self.delivered;
+            if self.resumes_with.is_some() {
+                self.written_for_once += n;
+            }
         }
         Ok(step)
     }
@@ -297,12 +303,17 @@ impl<'a> SinkState<'a> {
     /// Returns the report of this sink so far. `all_have` is the number of bytes that every sink
     /// has accepted.
     pub(crate) fn report(&self, index: usize, all_have: u64) -> SinkReport {
+        let strategy = if self.written_for_once > self.delivered / 2 {
+            Strategy::Buffered
+        } else {
+            self.named(self.usually_served_by())
+        };
         SinkReport {
             is_detached: self.is_detached,
             index,
             bytes: self.delivered,
             ahead: self.delivered.saturating_sub(all_have),
-            strategy: Some(self.named(self.usually_served_by())),
+            strategy: Some(strategy),
             cause: self.failed_with,
         }
     }

@@ -64,17 +64,17 @@ fn the_pipes_behind_a_file_of_more_than_32_kib_grow_before_it_is_read() {
 #[test]
 fn a_refused_tee_costs_a_pipe_for_parts_of_packets() {
     let kernel = SimKernel::default();
-    let source = Object::written_by_peer(false, &patterned(300_000), &[9000]);
+    let source = Object::written_by_peer(false, &patterned(1_000_000), &[50_000]);
     let source = kernel.source(source, OFlags::empty());
     let sinks = [(); 2].map(|()| kernel.sink(Object::file(&[]), OFlags::empty()));
     kernel.inject(Call::Tee, &[Injection::Normal]);
     kernel.inject(Call::Tee, &[Injection::Fails(Errno::INVAL); 2]);
     let options = Options {
-        rate_limit: NonZeroU64::new(300_000),
+        rate_limit: NonZeroU64::new(3_000_000),
         ..Options::default()
     };
     let report = fan_out(&kernel, (&source, &sinks), options, OnSinkError::Stop).unwrap();
-    assert_eq!(report.bytes(), 300_000);
+    assert_eq!(report.bytes(), 1_000_000);
     assert_eq!(kernel.results(Call::Pipe).len(), sinks.len() + 2);
 }
 

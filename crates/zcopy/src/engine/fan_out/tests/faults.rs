@@ -23,6 +23,14 @@ pub(super) fn source(kernel: &SimKernel, is_stream: bool) -> OwnedFd {
     kernel.source(source, OFlags::empty())
 }
 
+/// Opens a source whose first bytes come in short messages, so that they are written to all sinks,
+/// and the last third at once.
+fn source_of_messages(kernel: &SimKernel, is_stream: bool) -> OwnedFd {
+    let messages = [500; 400];
+    let source = Object::written_by_peer(is_stream, &patterned(LONG), &messages);
+    kernel.source(source, OFlags::empty())
+}
+
 pub(super) fn pipe(kernel: &SimKernel) -> OwnedFd {
     kernel.sink(Object::read_by_peer(false), OFlags::empty())
 }
@@ -89,10 +97,19 @@ fn stopping_after(n: usize) -> Observer<'static> {
     })
 }
 
-/// With and without the appending sink, so that every sink receives bytes by tee, by draining, by
-/// splice and by write.
 #[test]
 fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
+    assert_that_a_failing_sink_loses_nothing(source);
+}
+
+#[test]
+fn a_sink_that_fails_between_short_messages_loses_nothing() {
+    assert_that_a_failing_sink_loses_nothing(source_of_messages);
+}
+
+/// With and without the appending sink, so that every sink receives bytes by tee, by draining, by
+/// splice and by write.
+fn assert_that_a_failing_sink_loses_nothing(open: fn(&SimKernel, bool) -> OwnedFd) {
     let all = [0, 1, 2, 3, 4, 5];
     let spliced = [0, 1, 2, 4, 5];
     let data = patterned(LONG);
@@ -111,7 +128,7 @@ fn a_sink_that_fails_in_any_role_after_any_step_loses_nothing() {
                 }
                 for decision in [OnSinkError::Stop, OnSinkError::Detach] {
                     let kernel = SimKernel::default();
-                    let source = source(&kernel, is_stream);
+                    let source = open(&kernel, is_stream);
                     let sinks = roles(&kernel, fails, after);
                     let mut sinks: Vec<_> = sinks.into_iter().map(Some).collect();
                     let failing = kept.iter().position(|index| *index == fails).unwrap();
@@ -222,10 +239,11 @@ fn with_the_last_sink_the_transfer_ends_and_what_it_lacks_is_handed_back() {
 /// other sinks have, and the next reader would get them twice.
 #[test]
 fn a_break_after_a_sink_has_gone_leaves_nothing_in_the_source_that_all_have() {
+    let open = [source, source_of_messages];
     for fails in [0, 1, 2] {
-        for stops_at in 0..20 {
+        for (stops_at, open) in (0..20).flat_map(|n| [(n, open[0]), (20 * n, open[1])]) {
             let kernel = SimKernel::default();
-            let source = source(&kernel, false);
+            let source = open(&kernel, false);
             let sinks = [0, 1, 5].map(|index| {
                 let gone = roles(
                     &kernel,
@@ -344,7 +362,7 @@ fn a_fan_out_that_syncs_at_its_end_syncs_each_sink_once() {
 #[test]
 fn a_private_pipe_that_takes_nothing_is_no_sink_s_failure_and_loses_nothing() {
     // The first round is long, so that the next one is not written.
-    const MARK: usize = 5000;
+    const MARK: usize = 20_000;
     for refused in [
         &[Injection::ReturnsZero][..],
         &[Injection::Short(10), Injection::ReturnsZero],

@@ -81,7 +81,7 @@ fn the_sink_that_takes_the_bytes_out_may_refuse_in_the_middle() {
                 let source = source(&kernel, is_stream);
                 let sinks = [pipe(&kernel), file(&kernel)];
                 // Every other splice fills the private pipe of the backlog.
-                kernel.inject(Call::Splice, &[Injection::Short(5000)]);
+                kernel.inject(Call::Splice, &[Injection::Short(20_000)]);
                 kernel.inject(Call::Splice, &vec![Injection::Normal; 2 * nth]);
                 kernel.inject(Call::Splice, &[Injection::Fails(errno)]);
                 let report = by_the_plan(&kernel, &source, &sinks);
@@ -105,7 +105,7 @@ fn a_sink_that_refuses_what_lies_in_its_private_pipe_is_written_to_and_alone() {
         let kernel = SimKernel::default();
         let source = source(&kernel, false);
         let sinks = [file(&kernel), pipe(&kernel), file(&kernel)];
-        kernel.inject(Call::Splice, &vec![Injection::Short(5000); nth]);
+        kernel.inject(Call::Splice, &vec![Injection::Short(20_000); nth]);
         kernel.inject(Call::Splice, &[Injection::Fails(Errno::INVAL)]);
         let report = by_the_plan(&kernel, &source, &sinks);
         let what = format!("{nth}\n{report:#}");
