@@ -36,7 +36,9 @@ mod settings;
 /// sink may wait for another. If it is a pipe or socket and one sink must never wait for another (a
 /// log that is shipped to a peer, for example), move it to a file, and that file to the others.
 ///
-/// Sinks that accept a splice share the pages, by `tee(2)`, so that no bytes are copied for them.
+/// Sinks that accept a splice share the pages, by `tee(2)`, so that no bytes are copied for them. If
+/// at most 16 KiB come at once out of a pipe or stream socket, all sinks are written to, because a
+/// pipe takes fewer short messages by `tee(2)` than by `write(2)`.
 /// Appending files, terminals and other sinks that accept no splice are written to from one common
 /// buffer; the other sinks still share pages. `/dev/null` discards all bytes, and the fan-out only
 /// counts for it what the other sinks accept. So only [`Strategy::Tee`] and [`Strategy::Buffered`]

@@ -171,13 +171,17 @@ fn split(monitor: &Monitor) -> (&OsStr, &[OsString]) {
     }
 }
 
+fn without_thread(error: &io::Error) -> Refusal {
+    Refusal::new(Status::INTERNAL, "cannot start a thread", error)
+}
+
 fn failed(monitor: &Monitor, error: &io::Error) -> Refusal {
     Refusal::new(Status::MONITOR, &quoted(split(monitor).0), error)
 }
 
 impl RunningCommand {
     /// Copies the bytes of the monitored sides, and waits for the command. Also returns the line of
-    /// the digest. If the display cannot start, the command is killed.
+    /// the digest. If the display or a thread cannot start, the command is killed.
     fn monitor(
         mut self,
         settings: &Settings,
@@ -225,7 +229,7 @@ impl RunningCommand {
     ///
     /// # Errors
     ///
-    /// Returns an error if the display cannot start.
+    /// The display or the thread of a side cannot start.
     fn copy_sides(
         &mut self,
         settings: &Settings,
@@ -296,9 +300,20 @@ impl RunningCommand {
                     // A panic has been reported.
                     Ok((input.join().unwrap_or_default(), output))
                 });
-                let outcomes = outcomes.map_err(|error| {
-                    Refusal::new(Status::INTERNAL, "cannot start a thread", &error)
-                })?;
+                let outcomes = match outcomes {
+                    Ok(outcomes) => outcomes,
+                    Err(error) => {
+                        let refusal = without_thread(&error);
+                        let ending = Ending {
+                            state: State::Failed,
+                            error: Some(refusal.message.clone()),
+                            digest: None,
+                        };
+                        display.side_over(Side::Input, ending.clone());
+                        display.finish(ending);
+                        return Err(refusal);
+                    }
+                };
                 outcome.add(outcomes.0);
                 outcome.add(outcomes.1);
                 (display, None)

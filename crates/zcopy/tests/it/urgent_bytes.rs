@@ -157,7 +157,9 @@ fn an_urgent_byte_does_not_end_a_fan_out() {
             let expected = requested.unwrap_or(first_allowed(&[Strategy::Tee]));
             assert_eq!(report.strategy(), Some(expected), "{what}: {report:#}");
             let by_writing = moved_by(&report, Strategy::Buffered);
-            assert!(by_writing == 0 || expected == Strategy::Buffered, "{what}");
+            // Few bytes at once are written, as before the urgent byte.
+            let is_spliced = by_writing <= 256 << 10 || expected == Strategy::Buffered;
+            assert!(is_spliced, "{what}: {report:#}");
         }
     });
 }

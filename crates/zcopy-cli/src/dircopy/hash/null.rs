@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 
 use anyhow::Context as _;
 
@@ -13,10 +13,14 @@ const NULL: (u32, u32) = (1, 3);
 ///
 /// # Errors
 ///
-/// It cannot be opened, or it is another file, which would get the contents of all that is hashed.
+/// It cannot be opened, or it is no null device. A regular file would get the contents of all files
+/// that are hashed.
 pub(crate) fn open_null() -> anyhow::Result<File> {
     let open = || {
-        let null = File::options().write(true).open("/dev/null")?;
+        let null = File::options()
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open("/dev/null")?;
         let found = null.metadata()?;
         let device = found.rdev();
         let device = (rustix::fs::major(device), rustix::fs::minor(device));

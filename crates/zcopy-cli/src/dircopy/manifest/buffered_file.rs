@@ -38,12 +38,13 @@ impl BufferedFile {
     ///
     /// # Errors
     ///
-    /// Those of `open(2)` and `fchmod(2)`.
+    /// Those of `open(2)`; an input or output error of `fchmod(2)`.
     pub(crate) fn begin(directory: &Arc<OwnedFd>, mode: Mode) -> io::Result<Self> {
         let new_file = AtomicFile::new(Arc::clone(directory))?;
         match rustix::fs::fchmod(&new_file, mode) {
-            // The files of a disk that was mounted for another user are his, and have one mode.
-            Ok(()) | Err(Errno::PERM) => {}
+            // On a disk that was mounted for another user all files belong to that user, and have
+            // one mode.
+            Ok(()) | Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => {}
             Err(errno) => return Err(errno.into()),
         }
         let buffer = Vec::with_capacity(BLOCK);

@@ -156,10 +156,8 @@ fn apply_over(
     };
     // A mode that was refused is not lost again.
     let set = (created.is_none() && changed.is_ok()).then_some(mode);
-    let is_wide = current.is_some_and(|current| current.contains(mode));
-    if created.is_none() || !is_wide {
-        errors.ok_or_record(changed, Attribute::Mode);
-    }
+    let is_imposed = created.is_some() && imposes(new.as_ref(), mode, replaces);
+    errors.ok_or_record(without_refusal(changed, is_imposed), Attribute::Mode);
     if !(is_theirs && has_mode) {
         errors.add_ignored(destination, stat, owner, set);
     }
@@ -214,7 +212,10 @@ pub(crate) fn apply_named(
     } else {
         // The path leads to the open file, which is no link.
         let created = preserve.mode(replaces, Mode::empty(), kind);
-        let changed = rustix::fs::chmod(&path, created.unwrap_or(mode));
+        let wanted = created.unwrap_or(mode);
+        let new = rustix::fs::fstat(&copy).ok();
+        let is_imposed = created.is_some() && imposes(new.as_ref(), wanted, replaces);
+        let changed = without_refusal(rustix::fs::chmod(&path, wanted), is_imposed);
         errors.ok_or_record(changed, Attribute::Mode);
         rustix::fs::utimensat(CWD, &path, &times(stat), AtFlags::empty())
     };
@@ -271,6 +272,21 @@ fn mode(stat: &Stat, owner: Owner) -> Mode {
     match owner {
         Owner::Kept => mode,
         Owner::Lost => mode - (Mode::SUID | Mode::SGID),
+    }
+}
+
+/// Whether the file system may have given a new file this mode, which grants all that is wanted: it
+/// was mounted with one mode for all files.
+fn imposes(new: Option<&Stat>, wanted: Mode, replaces: Replaces<'_>) -> bool {
+    let grants_all = new.is_some_and(|new| permissions(new).contains(wanted));
+    grants_all && matches!(replaces, Replaces::Nothing { .. })
+}
+
+/// The result of `chmod(2)`; none if a file system that imposes its mode has refused another one.
+fn without_refusal(changed: Result<(), Errno>, is_imposed: bool) -> Result<(), Errno> {
+    match changed {
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) if is_imposed => Ok(()),
+        changed => changed,
     }
 }
 

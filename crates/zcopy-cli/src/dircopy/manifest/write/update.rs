@@ -300,8 +300,8 @@ impl<'a> Update<'a> {
             .ok()
     }
 
-    /// Calls [`Record::resolve`], and adds the path to its error. A file with another spelling of
-    /// the path is not the one that a killed run was about to change.
+    /// Calls [`Record::resolve`], and adds the path to its error. If the directory lists the name in
+    /// another spelling, the killed run has not made the file, and the record stays.
     fn resolve(&mut self, record: &Record) -> io::Result<Option<FileDigest>> {
         let root = self.carrying.root;
         if record.announced.is_some() && self.spellings.is_spelled_otherwise(root, &record.path) {
