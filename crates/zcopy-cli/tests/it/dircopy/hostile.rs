@@ -102,6 +102,26 @@ fn a_source_that_is_above_the_destination_by_another_name_is_found() {
 }
 
 #[test]
+fn a_file_in_place_of_the_null_device_gets_no_contents() {
+    if !can_mount() {
+        return;
+    }
+    let trees = Trees::new();
+    trees.put("a", "secret");
+    trees.succeeds(&[]);
+    let null = trees.path().join("null");
+    fs::write(&null, "").unwrap();
+    let check = check_command(&trees.copy(), &[]);
+    for command in [trees.command(&["--verify-existing"]), check] {
+        let run = run_with_bind(&command, &null, Path::new("/dev/null"));
+        run.ended_with(1);
+        let message = "zc-dircopy: /dev/null: it is not the null device\n";
+        assert!(run.stderr.contains(message), "{run:?}");
+        assert_eq!(fs::read(&null).unwrap(), b"");
+    }
+}
+
+#[test]
 fn a_link_in_place_of_a_directory_is_not_followed() {
     let trees = Trees::new();
     trees.put("d/file", "x").put("z", "y");
