@@ -4,7 +4,7 @@
 //! - `read_from`: where its bytes come from, and reads past the page cache.
 //! - `transfers`: how far and how fast a file is read, until which signal, and with which errors.
 //! - `pool`: the hashing threads.
-//! - `null`: the device that takes what is hashed.
+//! - `null`: the null device, which takes the bytes of files that are hashed.
 
 use crate::common::digest::checksum::{Checksum, ChecksumAlgorithm};
 use crate::common::digest::{Algorithm, AlgorithmSet, Digest};

@@ -171,10 +171,6 @@ fn split(monitor: &Monitor) -> (&OsStr, &[OsString]) {
     }
 }
 
-fn without_thread(error: &io::Error) -> Refusal {
-    Refusal::new(Status::INTERNAL, "cannot start a thread", error)
-}
-
 fn failed(monitor: &Monitor, error: &io::Error) -> Refusal {
     Refusal::new(Status::MONITOR, &quoted(split(monitor).0), error)
 }
@@ -303,7 +299,8 @@ impl RunningCommand {
                 let outcomes = match outcomes {
                     Ok(outcomes) => outcomes,
                     Err(error) => {
-                        let refusal = without_thread(&error);
+                        let what = "cannot start a thread";
+                        let refusal = Refusal::new(Status::INTERNAL, what, &error);
                         let ending = Ending {
                             state: State::Failed,
                             error: Some(refusal.message.clone()),

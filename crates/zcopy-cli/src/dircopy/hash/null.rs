@@ -1,4 +1,4 @@
-//! The device that takes what is hashed.
+//! The null device, which takes the bytes of files that are hashed.
 
 use std::fs::File;
 use std::io;

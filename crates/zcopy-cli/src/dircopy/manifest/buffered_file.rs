@@ -38,7 +38,7 @@ impl BufferedFile {
     ///
     /// # Errors
     ///
-    /// Those of `open(2)`; an input or output error of `fchmod(2)`.
+    /// Those of `open(2)`, and those of `fchmod(2)` that are no refusal.
     pub(crate) fn begin(directory: &Arc<OwnedFd>, mode: Mode) -> io::Result<Self> {
         let new_file = AtomicFile::new(Arc::clone(directory))?;
         match rustix::fs::fchmod(&new_file, mode) {

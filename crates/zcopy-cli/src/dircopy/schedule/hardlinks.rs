@@ -9,12 +9,12 @@ use crate::dircopy::stat::{Birth, Identity, identity};
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::metadata::Named;
 
-/// What tells a file from another one with its inode number: its size, its modification time, and
-/// its birth, where the file system has it.
+/// Facts that differ between a file and a later one with the same inode number.
 #[derive(Debug)]
 struct Version {
     size: i64,
     modified: (i64, u64),
+    /// `None` if the file system does not tell it.
     birth: Option<Birth>,
 }
 

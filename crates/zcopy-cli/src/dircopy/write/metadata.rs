@@ -282,7 +282,7 @@ fn imposes(new: Option<&Stat>, wanted: Mode, replaces: Replaces<'_>) -> bool {
     grants_all && matches!(replaces, Replaces::Nothing { .. })
 }
 
-/// The result of `chmod(2)`; none if a file system that imposes its mode has refused another one.
+/// Leaves out the refusal of `chmod(2)` by a file system that imposes its mode.
 fn without_refusal(changed: Result<(), Errno>, is_imposed: bool) -> Result<(), Errno> {
     match changed {
         Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) if is_imposed => Ok(()),

@@ -41,7 +41,7 @@ fn it_refuses_to_promise_objects() {
     assert_eq!(outcome.stdout, b"");
 }
 
-/// What `-q` does not need, it does not miss.
+/// `-q` needs no display.
 #[test]
 fn few_descriptors_do_not_keep_a_quiet_transfer_from_a_display() {
     for n in 3..=20 {
@@ -55,11 +55,12 @@ fn few_descriptors_do_not_keep_a_quiet_transfer_from_a_display() {
     }
 }
 
-/// Refuses the nth thread, if threads are made by `clone3(2)`, as glibc does, that the main thread of `pv ARGUMENTS < in` asks for.
+/// Refuses the nth thread that the main thread of `pv ARGUMENTS < in` asks for by `clone3(2)`, as
+/// glibc does.
 fn run_without_thread(nth: u32, arguments: &str) -> Outcome {
     run(&format!(
         "seq 100000 > in
-        strace -f -o /dev/null -e inject=clone3:error=EAGAIN:when={nth} pv {arguments} < in"
+        strace -f -o trace -e trace=clone3 -e inject=clone3:error=EAGAIN:when={nth} pv {arguments} < in"
     ))
 }
 
@@ -87,6 +88,9 @@ fn a_monitored_command_reads_all_though_no_thread_watches_it() {
         return;
     }
     let outcome = run_without_thread(3, "-M in -- cat");
+    let trace = String::from_utf8_lossy(&outcome.files["trace"]);
+    assert!(trace.contains("(INJECTED)"), "{trace}");
+    assert!(!outcome.stderr.contains(NO_DISPLAY), "{outcome:?}");
     assert_eq!(outcome.status, 0, "{outcome:?}");
     assert_eq!(outcome.stdout, big());
 }

@@ -13,10 +13,11 @@ use crate::options::MaybeOptions as _;
 use crate::refused::is_allowed;
 use crate::strategies::moved_by;
 
-/// Fills half of a pipe's 64 KiB, one message at a time.
+/// Each message arrives everywhere before the next one is sent.
 #[test]
-fn an_unread_pipe_takes_short_messages_until_its_bytes_are_full() {
+fn an_unread_pipe_takes_short_messages_into_half_of_its_capacity() {
     const MESSAGE: [u8; 3] = *b"12\n";
+    // A pipe has 64 KiB.
     const N_MESSAGES: usize = (32 << 10) / MESSAGE.len();
     for tick in [None, Some(Duration::from_millis(100))] {
         for source in [pipe as fn() -> _, tcp] {
@@ -49,7 +50,7 @@ fn an_unread_pipe_takes_short_messages_until_its_bytes_are_full() {
 fn an_unread_pipe_takes_all_messages_that_waited() {
     const MESSAGE: [u8; 30] = [b'm'; 30];
     const N_MESSAGES: usize = 200;
-    // Either pipe may be the one out of which nobody reads.
+    // Nobody reads the second pipe, or the first.
     for is_first_unread in [false, true] {
         bounded(move || {
             let (source, writer) = unix(SocketType::STREAM);
