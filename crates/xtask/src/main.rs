@@ -21,6 +21,7 @@ mod proof;
 mod scenario;
 mod scenarios;
 mod short_counts;
+mod slow_disks;
 mod start_up;
 mod strace;
 mod sweep;
@@ -51,6 +52,8 @@ enum Chore {
     Without(without::Args),
     /// Cut the power of a disk during durable copies, and look at what it holds
     PowerCuts(power_cuts::Args),
+    /// Time zc-dircopy between disks that are slow or that stall
+    SlowDisks(slow_disks::Args),
     /// Run the property tests under libFuzzer
     Fuzz(fuzz::Args),
     /// Change the library in small ways, and count the changes that no test notices
@@ -75,6 +78,7 @@ fn main() -> anyhow::Result<()> {
         Chore::ShortCounts(args) => short_counts::run(&args),
         Chore::Without(args) => without::run(&args),
         Chore::PowerCuts(args) => power_cuts::run(&args),
+        Chore::SlowDisks(args) => slow_disks::run(&args),
         Chore::Fuzz(args) => fuzz::run(&args),
         Chore::Mutants(args) => mutants::run(&args),
         Chore::StartUp(args) => start_up::run(&args),

@@ -31,10 +31,14 @@ pub(crate) fn record_in(page: &'static str, heading: &str, text: &str) -> anyhow
     let old = fs::read_to_string(&path).unwrap_or_default();
     let date = output("date", &["-u", "+%Y-%m-%d"])?;
     let mut commit = output("git", &["describe", "--always", "--abbrev=12"])?;
-    // The page itself changes no program.
-    let not_the_page = format!(":(top,exclude){page}");
-    let other_files = [".", &not_the_page];
-    let status = [&["status", "--porcelain", "--"][..], &other_files].concat();
+    // The pages change no program.
+    let status = [
+        "status",
+        "--porcelain",
+        "--",
+        ":/",
+        ":(top,exclude)docs/*.md",
+    ];
     if !output("git", &status)?.is_empty() {
         commit.push_str("-dirty");
     }

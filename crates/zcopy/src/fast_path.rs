@@ -154,7 +154,9 @@ pub(crate) fn try_fast_path<K: Kernel>(
     }
     // If a classification that succeeded before fails now, the calls that follow report why.
     if lacks_flags {
-        from = classify(kernel, Side::Source, source).unwrap_or(from);
+        let found = from;
+        from = classify(kernel, Side::Source, source).unwrap_or(found);
+        from.take_over_file_system(&found);
         partial.discard_doubtful_error();
     }
     if known.is_some() {

@@ -244,6 +244,17 @@ impl FdInfo {
         self.block_size = status.map(|status| status.block_size).filter(|_| is_known);
     }
 
+    /// Takes over what is known of the file system of another file, or of the same one, if both are
+    /// on it.
+    pub(crate) fn take_over_file_system(&mut self, known: &Self) {
+        let are_regular = [self.kind, known.kind] == [Kind::Regular; 2];
+        if are_regular && self.shares_file_system(known) {
+            self.file_system = known.file_system;
+            self.free = known.free;
+            self.block_size = known.block_size;
+        }
+    }
+
     /// Whether it is a regular file with holes: the file system has allocated less than its size.
     pub(crate) fn has_holes(&self) -> bool {
         self.size.is_some_and(|size| self.allocated < size)

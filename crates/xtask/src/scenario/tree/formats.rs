@@ -28,13 +28,47 @@ pub(crate) fn check_history(scenario: &Scenario, observed: &Observed) -> Vec<Str
     check(scenario, observed, &[(COPY, COPY)])
 }
 
-/// Checks both destinations, even after a run that was killed.
+/// Checks both destinations, even after a run that was killed. If the run failed for one of them
+/// alone, the other one is whole and listed before the next run.
 pub(crate) fn check_destinations(scenario: &Scenario, observed: &Observed) -> Vec<String> {
-    check(
-        scenario,
-        observed,
-        &[(COPY, COPY), (OTHER_COPY, OTHER_COPY)],
-    )
+    let mut wrong = Vec::new();
+    if let Some(other) = without_failure(observed) {
+        let found = mistakes_without_failure(scenario, observed, other);
+        wrong.extend(found.unwrap_or_else(|error| vec![format!("{error:#}")]));
+    }
+    let destinations = [(COPY, COPY), (OTHER_COPY, OTHER_COPY)];
+    wrong.extend(check(scenario, observed, &destinations));
+    wrong
+}
+
+/// Returns the destination that no message names, if the run ended by itself and each of its
+/// messages names the other one.
+fn without_failure(observed: &Observed) -> Option<&'static str> {
+    let has_failed = observed.status.and_then(|status| status.code()) == Some(1);
+    let are_of = |destination: &str| {
+        let prefix = format!("zc-dircopy: {destination}: ");
+        let mut lines = observed.stderr.lines();
+        lines.all(|line| line.starts_with(&prefix))
+    };
+    match (are_of(COPY), are_of(OTHER_COPY)) {
+        (true, false) if has_failed => Some(OTHER_COPY),
+        (false, true) if has_failed => Some(COPY),
+        _ => None,
+    }
+}
+
+/// Lists what is wrong in a destination for which no run has failed.
+fn mistakes_without_failure(
+    scenario: &Scenario,
+    observed: &Observed,
+    destination: &str,
+) -> anyhow::Result<Vec<String>> {
+    let mut wrong = mistakes_of_files(observed, destination, true)?;
+    if !is_without_records(scenario, observed) {
+        wrong.extend(mistakes_of_check(observed, destination)?);
+    }
+    let place = |mistake| format!("{destination}, for which the run has not failed: {mistake}");
+    Ok(wrong.into_iter().map(place).collect())
 }
 
 /// Whether the files of a run had no records, of which it told, and the next run read no file that
@@ -78,14 +112,18 @@ fn mistakes(
         return Ok(wrong);
     }
     for (root, _) in destinations {
-        let checked = observed.run_again(&["--check", "--strict", "--quiet", root])?;
-        if !checked.status.success() {
-            let said = [checked.stdout, checked.stderr].concat();
-            let said = String::from_utf8_lossy(&said).into_owned();
-            wrong.push(format!("--check of {root} fails: {said}"));
-        }
+        wrong.extend(mistakes_of_check(observed, root)?);
     }
     Ok(wrong)
+}
+
+/// Runs `--check` on a destination.
+fn mistakes_of_check(observed: &Observed, root: &str) -> anyhow::Result<Option<String>> {
+    let checked = observed.run_again(&["--check", "--strict", "--quiet", root])?;
+    let said = [checked.stdout, checked.stderr].concat();
+    let said = || String::from_utf8_lossy(&said).into_owned();
+    let is_right = checked.status.success();
+    Ok((!is_right).then(|| format!("--check of {root} fails: {}", said())))
 }
 
 /// Compares the files below `payload` with the source. Each is whole or missing, and after a run

@@ -1,6 +1,7 @@
 //! The values of `--include`, `--exclude` and `--exclude-from`, in their order.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -45,8 +46,10 @@ fn read(file: &Path) -> io::Result<Vec<u8>> {
     if file != Path::new("-") {
         return std::fs::read(file);
     }
+    // `std::io::stdin` takes a closed descriptor for an empty file.
+    let mut stdin = File::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
     let mut text = Vec::new();
-    io::stdin().read_to_end(&mut text)?;
+    stdin.read_to_end(&mut text)?;
     Ok(text)
 }
 

@@ -88,6 +88,20 @@ fn patterns_may_come_from_standard_input() {
 }
 
 #[test]
+fn patterns_from_a_closed_standard_input_are_an_error() {
+    let trees = trees();
+    let command = trees.command(&["--no-hash", "--exclude-from=-"]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"exec "$0" "$@" <&-"#]);
+    shell.arg(command.get_program()).args(command.get_args());
+    let run = run(&mut shell);
+    run.ended_with(2);
+    let words = "cannot read the globs of ‘-’: Bad file descriptor";
+    assert!(run.stderr.contains(words), "{run:?}");
+    assert!(!trees.copy().exists());
+}
+
+#[test]
 fn the_plan_and_the_space_follow_the_patterns() {
     let trees = trees();
     let run = trees.run_aloud(&["--dry-run", "--include=a*", "--exclude=*"]);

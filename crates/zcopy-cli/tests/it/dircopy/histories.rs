@@ -70,6 +70,16 @@ fn copied_to(trees: &Trees, copy: &Path) -> Run {
 }
 
 #[test]
+fn a_place_that_no_directory_of_generations_can_have_is_named() {
+    let trees = tree();
+    fs::create_dir(trees.copy()).unwrap();
+    mkfifo(&trees.copied("ascmhl"));
+    let failure = ".: cannot write the manifest: ‘ascmhl’: Not a directory";
+    trees.run(&[MHL]).failed_naming(&[&[failure]]);
+    trees.holds("Clips/A001.mov", "one");
+}
+
+#[test]
 fn each_run_adds_a_generation_that_ascmhl_verifies() {
     let Some((_, debug)) = ascmhl() else { return };
     for hash in [

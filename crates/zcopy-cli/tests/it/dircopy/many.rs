@@ -1,7 +1,9 @@
 //! Trees of many files.
 
+use super::traced::traced;
 use super::*;
 use crate::mounts::Fs;
+use crate::skip::has_program;
 
 /// 10,000 files in 100 directories, each with contents of its own.
 fn many() -> Trees {
@@ -45,6 +47,30 @@ fn ten_thousand_files_have_their_lines_in_one_order_by_any_number_of_jobs() {
         let found = Sums::newest_in(&copy).without_comments();
         crate::files::assert_same(&found, &expected, "a second run");
     }
+}
+
+/// A hard disk reads one stream.
+#[test]
+fn one_job_reads_one_file_after_another() {
+    if !has_program("strace") {
+        return;
+    }
+    let trees = Trees::new();
+    for n in 0..5 {
+        trees.put(format!("{n}"), crate::files::pattern((2 << 20) + n));
+    }
+    let calls = ["--trace=read,pread64,copy_file_range,splice,sendfile".to_owned()];
+    let traced = traced(&trees.command(&["--jobs=1"]), &calls);
+    traced.run.is_quiet();
+    let directory = format!("<{}/", trees.source().display());
+    let paths = traced.log.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(&directory)?;
+        rest.split('>').next()
+    });
+    let mut paths: Vec<_> = paths.collect();
+    paths.dedup();
+    paths.sort_unstable();
+    assert_eq!(paths, ["0", "1", "2", "3", "4"]);
 }
 
 /// Each level takes two descriptors while it is walked, and no more than there are.

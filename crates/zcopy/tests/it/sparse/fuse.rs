@@ -15,7 +15,8 @@ use crate::strategies::moved_by;
 
 /// Data, a hole, data and a hole at the end.
 fn source() -> (File, Vec<u8>) {
-    const PIECE: usize = 128 << 10;
+    // The size of a page of tmpfs, at most: a hole begins and ends with a page.
+    const PIECE: usize = 2 << 20;
     let (file, data) = (file(b""), pattern(PIECE));
     let mut bytes = vec![0; 4 * PIECE];
     file.set_len(bytes.len() as u64).unwrap();

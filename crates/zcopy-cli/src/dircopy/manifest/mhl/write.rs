@@ -226,7 +226,11 @@ impl GenerationWriter {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let directory = Arc::new(directory_in(self.root.as_fd())?);
+        let directory = directory_in(self.root.as_fd()).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => message::naming(DIRECTORY.as_ref(), &Errno::NOTDIR.into()),
+            _ => error,
+        });
+        let directory = Arc::new(directory?);
         let orphans = Orphans::of(directory.as_fd(), &self.history.links())?;
         for name in &orphans.own {
             rustix::fs::unlinkat(&directory, &**name, AtFlags::empty())?;

@@ -203,3 +203,45 @@ fn explain_tells_what_was_taken_over_and_why_it_was_not() {
         "{summary}"
     );
 }
+
+#[test]
+fn each_of_two_destinations_goes_on_behind_its_own_checkpoint() {
+    let trees = tree();
+    let copies = [trees.copy(), trees.path().join("other")];
+    let command = |options: &[&str]| {
+        let mut command = with_default_signals(&zc_dircopy());
+        command.args(options_of(options)).stdin(Stdio::null());
+        command.arg("-i").arg(trees.source());
+        for copy in &copies {
+            command.arg("-o").arg(copy);
+        }
+        command
+    };
+    let run = command(&["--quiet", SLOW]).spawn().unwrap();
+    wait_until("no checkpoint", || {
+        let has_checkpoint = |copy: &PathBuf| {
+            let left = Partial::all_in(copy);
+            left.first().is_some_and(|left| left.last() > 0)
+        };
+        copies.iter().all(has_checkpoint)
+    });
+    kill_process(Pid::from_child(&run), Signal::KILL).unwrap();
+    end_of(run);
+    let left = copies.each_ref().map(|copy| Partial::only_in(copy).last());
+    let run = super::run(&mut command(&["--json"]));
+    assert_eq!((run.status, &*run.stderr), (0, ""), "{run:?}");
+    let summaries = run.stdout.lines().filter_map(|line| {
+        let event: Value = serde_json::from_str(line).unwrap();
+        (event["event"] == "summary").then_some(event)
+    });
+    let summaries: Vec<Value> = summaries.collect();
+    assert_eq!(summaries.len(), 2);
+    for (copy, left) in copies.iter().zip(left) {
+        let is_of_copy = |summary: &&Value| summary["destination"] == copy.to_str().unwrap();
+        let summary = summaries.iter().find(is_of_copy).unwrap();
+        assert_eq!(summary["resumed_bytes"], left);
+        facts::assert_same(&trees.source(), copy);
+        hides_nothing(copy);
+        assert_eq!(check(copy, &["--silent", "--strict"]).status, 0);
+    }
+}
