@@ -46,8 +46,6 @@ pub(super) struct Disk {
     /// `None` only while it is mounted again.
     mounted: Option<Mounted>,
     device: PathBuf,
-    /// Its number, as the throttle wants it.
-    number: String,
     // Removed after the device was detached.
     _dir: TempDir,
 }
@@ -78,13 +76,9 @@ impl Disk {
         let device = PathBuf::from(String::from_utf8(shown.stdout)?.trim_end());
         let mut disk = Self {
             mounted: None,
-            number: String::new(),
             device,
             _dir: dir,
         };
-        let name = disk.device.file_name().context("the name of the device")?;
-        let number = Path::new("/sys/block").join(name).join("dev");
-        disk.number = fs::read_to_string(number)?.trim_end().to_owned();
         disk.mount_again()?;
         Ok(disk)
     }
@@ -104,10 +98,10 @@ impl Disk {
     /// Runs `work` while the disk has this speed. Stalls begin with it.
     pub(super) fn at<T>(
         &self,
-        speed: Speed,
+        at: Speed,
         work: impl FnOnce() -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let done = match speed {
+        let done = match at {
             Speed::Full => work(),
             Speed::Slow(rate) => self.set_rate(rate).and_then(|()| work()),
             Speed::Stalling(rate, seed) => thread::scope(|scope| {
@@ -140,13 +134,21 @@ impl Disk {
 
     /// Limits reads and writes to so many bytes a second each; 0 is no limit.
     fn set_rate(&self, rate: u64) -> anyhow::Result<()> {
+        let number = number_of(&self.device)?;
         for name in [READ_RATE, WRITE_RATE] {
             let setting = Path::new(THROTTLE).join(name);
-            let line = format!("{} {rate}", self.number);
+            let line = format!("{number} {rate}");
             fs::write(&setting, line).with_context(|| setting.display().to_string())?;
         }
         Ok(())
     }
+}
+
+/// The number of a device, as the throttle wants it.
+fn number_of(device: &Path) -> anyhow::Result<String> {
+    let name = device.file_name().context("the name of the device")?;
+    let number = fs::read_to_string(Path::new("/sys/block").join(name).join("dev"))?;
+    Ok(number.trim_end().to_owned())
 }
 
 impl Drop for Disk {
