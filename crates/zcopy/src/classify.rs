@@ -40,7 +40,6 @@ pub(crate) fn prepare_classified<K: Kernel>(
 ) -> Result<(FdInfo, FdInfo, Plan), RunError> {
     if deserves_full_classification(&from, &to, options) {
         from.classify_fully(kernel, source);
-        to.take_over_file_system(&from);
         to.classify_fully(kernel, sink);
     }
     preflight::check(&from, &to, options)?;

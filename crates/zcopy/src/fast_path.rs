@@ -153,10 +153,12 @@ pub(crate) fn try_fast_path<K: Kernel>(
         }
     }
     // If a classification that succeeded before fails now, the calls that follow report why.
-    if lacks_flags {
+    if lacks_flags && partial.calls == 0 {
+        from.classify_flags(kernel, source);
+    } else if lacks_flags {
         let found = from;
         from = classify(kernel, Side::Source, source).unwrap_or(found);
-        from.take_over_file_system(&found);
+        from.keep_file_system(&found);
         partial.discard_doubtful_error();
     }
     if known.is_some() {

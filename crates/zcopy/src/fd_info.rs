@@ -181,11 +181,6 @@ impl FdInfo {
             let flags = kernel.status_flags(fd);
             flags.map_err(|errno| failed("fcntl", errno))?
         };
-        let access = flags & OFlags::RWMODE;
-        info.readable = access != OFlags::WRONLY && !flags.contains(OFlags::PATH);
-        info.writable = access != OFlags::RDONLY && !flags.contains(OFlags::PATH);
-        info.append = flags.contains(OFlags::APPEND);
-        info.nonblocking = flags.contains(OFlags::NONBLOCK);
         info.kind = match status.file_type {
             FileType::RegularFile => Kind::Regular,
             FileType::Directory => Kind::Directory,
@@ -194,8 +189,7 @@ impl FdInfo {
             FileType::CharacterDevice => Kind::of_character_device(status.names_device),
             _ => Kind::Other,
         };
-        // On a pipe the flag means packets, and only the writer's flag has an effect.
-        info.direct = flags.contains(OFlags::DIRECT) && info.is_seekable();
+        info.set_flags(flags);
         if info.kind == Kind::Terminal {
             let major = rustix::fs::major(status.names_device);
             info.can_be_reopened = !matches!(major, OLD_MASTERS | NO_TERMINAL_OF_ITS_OWN);
@@ -208,6 +202,25 @@ impl FdInfo {
             info.identity = (u64::MAX, status.names_device);
         }
         Ok(info)
+    }
+
+    /// Notes the flags of the open file description.
+    fn set_flags(&mut self, flags: OFlags) {
+        let access = flags & OFlags::RWMODE;
+        self.readable = access != OFlags::WRONLY && !flags.contains(OFlags::PATH);
+        self.writable = access != OFlags::RDONLY && !flags.contains(OFlags::PATH);
+        self.append = flags.contains(OFlags::APPEND);
+        self.nonblocking = flags.contains(OFlags::NONBLOCK);
+        // On a pipe the flag means packets, and only the writer's flag has an effect.
+        self.direct = flags.contains(OFlags::DIRECT) && self.is_seekable();
+    }
+
+    /// Asks for the flags that [`FdInfo::of_small_file`] has skipped. If the call fails now, the
+    /// calls that follow report why.
+    pub(crate) fn classify_flags<K: Kernel>(&mut self, kernel: &K, fd: BorrowedFd<'_>) {
+        if let Ok(flags) = kernel.status_flags(fd) {
+            self.set_flags(flags);
+        }
     }
 
     /// Determines what a longer transfer can use: the cursor, the file system, the size of a
@@ -244,11 +257,9 @@ impl FdInfo {
         self.block_size = status.map(|status| status.block_size).filter(|_| is_known);
     }
 
-    /// Takes over what is known of the file system of another file, or of the same one, if both are
-    /// on it.
-    pub(crate) fn take_over_file_system(&mut self, known: &Self) {
-        let are_regular = [self.kind, known.kind] == [Kind::Regular; 2];
-        if are_regular && self.shares_file_system(known) {
+    /// Takes over what is known of the file system, if `known` is the same file.
+    pub(crate) fn keep_file_system(&mut self, known: &Self) {
+        if self.is_same(known) {
             self.file_system = known.file_system;
             self.free = known.free;
             self.block_size = known.block_size;

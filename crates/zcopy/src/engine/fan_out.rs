@@ -53,10 +53,6 @@ const MAX_ROUND: u64 = 4 << 20;
 /// holds. Longer rounds cost less if they are shared, and rarely consist of short messages.
 const SHORT_ROUND: u64 = 16 << 10;
 
-/// The same out of a stream socket: what a pipe of 16 slots holds. One splice takes all messages
-/// that wait there, each into a slot of its own.
-const SHORT_ROUND_OF_STREAM: u64 = 64 << 10;
-
 /// A transfer to several sinks.
 pub(crate) struct FanOutEngine<'a, K> {
     context: Context<'a, K>,

@@ -85,8 +85,9 @@ fn clone<K: Kernel>(
     }
     // The source may have grown, and a reservation ends at the known size.
     state.source.info.size = Some(size);
-    let is_whole = from == 0 && to == 0 && budget.max == u64::MAX && size_of_sink()? == 0;
-    let cloned = if is_whole && !state.sink.goes_by_cursor() && !state.source.goes_by_cursor() {
+    let has_cursor = state.sink.goes_by_cursor() || state.source.goes_by_cursor();
+    let may_be_whole = from == 0 && to == 0 && budget.max == u64::MAX && !has_cursor;
+    let cloned = if may_be_whole && size_of_sink()? == 0 {
         state.calls += 1;
         kernel.clone_file(source, sink).map_err(refused)?;
         size_of_sink()?

@@ -74,7 +74,7 @@ fn a_place_that_no_directory_of_generations_can_have_is_named() {
     let trees = tree();
     fs::create_dir(trees.copy()).unwrap();
     mkfifo(&trees.copied("ascmhl"));
-    let failure = ".: cannot write the manifest: ‘ascmhl’: Not a directory";
+    let failure = ".: cannot write the manifest: ascmhl: Not a directory";
     trees.run(&[MHL]).failed_naming(&[&[failure]]);
     trees.holds("Clips/A001.mov", "one");
 }

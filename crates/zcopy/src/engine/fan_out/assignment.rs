@@ -39,29 +39,20 @@ impl<K: Kernel> FanOutEngine<'_, K> {
             )
     }
 
-    /// Returns whether a round of `len` bytes is short.
-    fn is_short(&self, len: u64) -> bool {
-        let longest = match self.backlog.state.source.info.kind {
-            Kind::Stream => super::SHORT_ROUND_OF_STREAM,
-            _ => super::SHORT_ROUND,
-        };
-        len <= longest
-    }
-
     /// Decides whether the next round is read, and written to all sinks: each after a short one. All
     /// sinks have the bytes of the last.
     pub(super) fn begin_sharing_or_writing(&mut self) {
         self.sinks.iter_mut().for_each(SinkState::end_round);
         let came_at_once = self.last_round_len();
         if came_at_once > 0 {
-            self.writes_to_all = self.is_short(came_at_once) && self.may_write_to_all();
+            self.writes_to_all = came_at_once <= super::SHORT_ROUND && self.may_write_to_all();
         }
     }
 
     /// Writes this round to all sinks if it is short. Its bytes are in the backlog's pipe.
     pub(super) fn write_if_short(&mut self) {
-        let came_at_once = self.backlog.state.in_pipe();
-        self.writes_to_all = self.is_short(came_at_once) && self.may_write_to_all();
+        let is_short = self.backlog.state.in_pipe() <= super::SHORT_ROUND;
+        self.writes_to_all = is_short && self.may_write_to_all();
         self.write_to_all();
     }
 
