@@ -1,7 +1,7 @@
 //! The promises in the documentation of the crate, each with its number.
 //!
-//! `benches/ratios.rs` checks number 7, never slower than read and write: a test that measures time
-//! fails on a busy machine.
+//! `benches/ratios.rs` measures number 7, never slower than read and write: a test of time fails on a
+//! busy machine.
 
 mod blocking_modes;
 mod descriptors_unchanged;
