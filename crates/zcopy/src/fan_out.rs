@@ -150,8 +150,8 @@ mod settings;
 /// # Kernel notes
 ///
 /// The bytes are spliced from the source into a private pipe and shared from there. Other processes
-/// may read from the same source meanwhile: each byte goes to one reader. Packets of a pipe in
-/// packet mode stay packets for sinks that are pipes: see [`Transfer::run`].
+/// may read from the same source meanwhile: each byte goes to one reader. Others may also write to a
+/// pipe among the sinks. Packets of a pipe in packet mode become a stream: see [`Transfer::run`].
 ///
 /// Shared descriptors, signals and `O_DIRECT` are treated as [`Transfer`] says.
 ///

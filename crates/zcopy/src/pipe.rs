@@ -253,7 +253,12 @@ fn is_near_limit<K: Kernel>(kernel: &K, reader: &OwnedFd, writer: &OwnedFd) -> b
 /// unknown.
 pub(crate) fn peek<K: Kernel>(kernel: &K, pipe: BorrowedFd<'_>) -> Result<usize> {
     let (_reader, writer) = kernel.pipe(Blocking::MaySleep)?;
-    retried(|| kernel.tee(pipe, writer.as_fd(), 1, SpliceFlags::NONBLOCK))
+    let ask = || retried(|| kernel.tee(pipe, writer.as_fd(), 1, SpliceFlags::NONBLOCK));
+    // The call also returns 0 if another reader takes the bytes that it has seen.
+    match ask()? {
+        0 => ask(),
+        n => Ok(n),
+    }
 }
 
 /// Enlarges a pipe like [`grow`], and returns its capacity in bytes, also if it has not changed.

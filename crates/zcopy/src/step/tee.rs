@@ -12,12 +12,16 @@
 //! | `EAGAIN` | the sink is full (or the source is empty, which the caller excludes) | waits |
 //! | `EINTR` | a signal arrived | repeated |
 //! | any other | an error of the sink: reading from a pipe cannot fail | fails |
+//! | returns 0, and the source holds bytes | another process has filled the sink | repeated |
 //! | returns 0 | the source is empty and has no writer | the source has ended |
 //!
 //! # Kernel notes
 //!
 //! Like `splice(2)`, the call raises `SIGPIPE` for a sink whose readers have gone even if the
 //! source is empty. The caller therefore makes sure first that the source holds bytes.
+//!
+//! The call waits for room in the sink, and then locks both pipes. If another process has filled
+//! the room in between, it returns 0, where `splice(2)` between pipes waits again.
 //!
 //! Manual: [tee(2)](https://man7.org/linux/man-pages/man2/tee.2.html).
 
@@ -38,6 +42,7 @@ pub(crate) fn duplicate<K: Kernel>(
     blocking: Blocking,
 ) -> Result<Step, CallError> {
     match kernel.tee(source, sink, len as usize, flags(blocking)) {
+        Ok(0) if kernel.n_waiting(source).is_ok_and(|n| n > 0) => Ok(Step::Repeat),
         Ok(0) => Ok(Step::Eof),
         Ok(n) => Ok(Step::Moved(n as u64)),
         Err(errno) => on_errno("tee", Some(Side::Sink), Side::Sink, errno),

@@ -178,9 +178,9 @@ pub(crate) trait Kernel {
     ) -> Result<usize>;
     /// Writes to a stream socket that more bytes will follow: `send(MSG_MORE)`.
     fn send_more(&self, fd: BorrowedFd<'_>, bytes: &[u8], blocking: Blocking) -> Result<usize>;
-    /// Returns the length of the next datagram, which stays: `recv(MSG_PEEK | MSG_TRUNC)`.
-    /// Returns how many bytes wait in a stream socket: none at its end, or after a failure.
+    /// Returns how many bytes wait in a pipe or stream socket: none at its end, or after a failure.
     fn n_waiting(&self, fd: BorrowedFd<'_>) -> Result<u64>;
+    /// Returns the length of the next datagram, which stays: `recv(MSG_PEEK | MSG_TRUNC)`.
     fn next_datagram(&self, fd: BorrowedFd<'_>, blocking: Blocking) -> Result<usize>;
     /// Moves bytes out of a pipe or into one: `splice(2)`.
     fn splice(

@@ -13,6 +13,7 @@ mod resume;
 mod sessions;
 mod short_messages;
 mod sink_errors;
+mod strangers;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread::JoinHandle;

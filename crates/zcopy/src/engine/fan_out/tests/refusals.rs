@@ -71,6 +71,23 @@ fn a_tee_that_is_always_short_is_slow_and_exact() {
     assert_all_have_all(&kernel, &sinks, "short");
 }
 
+/// Another process has filled the sink in the midst of the call.
+#[test]
+fn a_tee_that_finds_no_room_any_more_is_made_again() {
+    for is_stream in [false, true] {
+        for nth in 0..9 {
+            let kernel = SimKernel::default();
+            let source = source(&kernel, is_stream);
+            let sinks = [pipe(&kernel), pipe(&kernel), file(&kernel)];
+            kernel.inject(Call::Tee, &vec![Injection::Normal; nth]);
+            kernel.inject(Call::Tee, &[Injection::ReturnsZero; 2]);
+            let report = by_the_plan(&kernel, &source, &sinks);
+            assert_eq!(report.bytes(), LONG as u64);
+            assert_all_have_all(&kernel, &sinks, &format!("{is_stream}, {nth}"));
+        }
+    }
+}
+
 /// Bytes that it has already removed from the backlog stay removed.
 #[test]
 fn the_sink_that_takes_the_bytes_out_may_refuse_in_the_middle() {
