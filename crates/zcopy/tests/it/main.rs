@@ -26,6 +26,8 @@ mod repeat;
 
 mod filter;
 
+mod faults;
+
 mod bad_blocks;
 mod bad_input;
 mod positions;

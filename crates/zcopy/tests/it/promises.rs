@@ -26,7 +26,13 @@ use crate::files::assert_same;
 /// Asserts that after a failure the bytes that arrived, the bytes that were handed back and the
 /// rest of the source are the bytes of the source, in order.
 #[track_caller]
-fn assert_nothing_lost(error: &Error, source: Source, arrived: &[u8], bytes: &[u8], what: &str) {
+pub(crate) fn assert_nothing_lost(
+    error: &Error,
+    source: Source,
+    arrived: &[u8],
+    bytes: &[u8],
+    what: &str,
+) {
     assert_eq!(error.bytes(), arrived.len() as u64, "{what}: {error:#}");
     assert_same(arrived, &bytes[..arrived.len()], what);
     assert_rest(error, source, bytes, what);
@@ -34,7 +40,7 @@ fn assert_nothing_lost(error: &Error, source: Source, arrived: &[u8], bytes: &[u
 
 /// The same if only the error says how many bytes arrived.
 #[track_caller]
-fn assert_rest(error: &Error, source: Source, bytes: &[u8], what: &str) {
+pub(crate) fn assert_rest(error: &Error, source: Source, bytes: &[u8], what: &str) {
     if let Some(cursor) = source.cursor() {
         assert_eq!(cursor, error.bytes(), "{what}: {error:#}");
         assert_eq!(error.undelivered(), b"", "{what}: a file is rewound");
