@@ -4,6 +4,7 @@
 //! The faults are real: a file system stops, a file becomes immutable, a quota is exceeded, a server
 //! in user space fails.
 
+mod immutable;
 mod stopped;
 
 use std::fs::File;
