@@ -5,6 +5,7 @@
 //! in user space fails.
 
 mod immutable;
+mod quota;
 mod stopped;
 
 use std::fs::File;
