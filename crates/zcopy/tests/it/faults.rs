@@ -4,6 +4,7 @@
 //! The faults are real: a file system stops, a file becomes immutable, a quota is exceeded, a server
 //! in user space fails.
 
+mod copy_up;
 mod immutable;
 mod quota;
 mod stopped;

@@ -69,6 +69,7 @@ mod files;
 mod fuse;
 mod mounts;
 mod options;
+mod overlay;
 mod own_process;
 mod random;
 mod refused;

@@ -120,9 +120,14 @@ pub(crate) fn skip_mount(name: &str) {
 /// without a report.
 pub(crate) fn try_mount(image: &Path, script: &str) -> Option<Root> {
     let dir = TempDir::new().unwrap();
+    run_script(script, image, dir.path()).then(|| detach(&dir))
+}
+
+/// Runs a shell script with these paths as `$1` and `$2`. Returns false if it fails.
+pub(crate) fn run_script(script: &str, image: &Path, dir: &Path) -> bool {
     let mut shell = Command::new("sh");
-    shell.args(["-ec", script, "sh"]).arg(image).arg(dir.path());
-    succeeds(&mut shell).then(|| detach(&dir))
+    shell.args(["-ec", script, "sh"]).arg(image).arg(dir);
+    succeeds(&mut shell)
 }
 
 /// Opens the root of the file system that is mounted on `dir`, and detaches the mount.
