@@ -7,6 +7,7 @@
 mod copy_up;
 mod immutable;
 mod quota;
+mod served;
 mod stopped;
 
 use std::fs::File;

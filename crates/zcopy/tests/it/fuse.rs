@@ -4,6 +4,7 @@
 //! The protocol is version 7.31 of `<linux/fuse.h>`, as far as a transfer needs it.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,6 +29,52 @@ pub(crate) enum Server {
     /// The same, and the file claims half of its size: a splice believes that, a read does not
     /// (`FOPEN_DIRECT_IO`).
     ClaimsHalf,
+    /// The file claims twice its size.
+    ClaimsTwice(Access),
+    /// A read gives at most [`SHORT`] bytes. (Without direct access the kernel would take a short
+    /// read for the end of the file.)
+    ReadsShort,
+    /// A read of any byte of [`BAD`] fails with `EIO`.
+    FailsToRead(Access),
+    /// A write takes at most [`SHORT`] bytes.
+    WritesShort(Access),
+    /// A write of any byte behind [`FULL`] fails.
+    FailsToWrite(Access, Errno),
+    /// `close(2)` of a descriptor fails.
+    FailsToFlush(Errno),
+    /// `fsync(2)` and `fdatasync(2)` fail.
+    FailsToSync(Errno),
+    /// A `copy_file_range(2)` copies at most [`SHORT`] bytes.
+    CopiesShort,
+    /// A `copy_file_range(2)` stops at [`FULL`] in the source, and fails with `EIO` there.
+    FailsToCopy,
+}
+
+/// How the kernel passes reads and writes to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Through the page cache: it reads ahead, and writes each page at once.
+    Cached,
+    /// Through the page cache, and it writes pages when it likes (`FUSE_WRITEBACK_CACHE`).
+    WrittenLater,
+    /// Past the page cache (`FOPEN_DIRECT_IO`).
+    Direct,
+}
+
+/// The length of short reads, writes and copies.
+pub(crate) const SHORT: usize = 10_007;
+
+/// The bad block of a server that fails to read.
+pub(crate) const BAD: Range<usize> = 73 * 4096..74 * 4096;
+
+/// The length that the file cannot exceed if the server fails to write: within a page.
+pub(crate) const FULL: usize = 300_001;
+
+#[derive(Clone, Copy)]
+enum Call {
+    Read,
+    Write,
+    Copy,
 }
 
 /// The inode of the file; the root has inode 1.
@@ -128,6 +175,7 @@ impl Service {
         let mut bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let size = match self.server {
             Server::ClaimsHalf => bytes.len() / 2,
+            Server::ClaimsTwice(_) => bytes.len() * 2,
             _ => bytes.len(),
         };
         Some(match opcode {
@@ -150,6 +198,7 @@ impl Service {
                 let flags = match self.server {
                     Server::HasNoPositions => NONSEEKABLE,
                     Server::ClaimsHalf => NONSEEKABLE | DIRECT_IO,
+                    server if server.access() == Access::Direct => DIRECT_IO,
                     _ => 0,
                 };
                 Ok([0, flags].map(u64::to_ne_bytes).concat())
@@ -157,7 +206,12 @@ impl Service {
             // READ
             15 => {
                 let start = offset(body).min(bytes.len());
-                let end = (start + u32_at(body, 16) as usize).min(bytes.len());
+                let len = self.server.shortened(u32_at(body, 16) as usize, Call::Read);
+                let end = (start + len).min(bytes.len());
+                let fails = matches!(self.server, Server::FailsToRead(_));
+                if fails && start < BAD.end && end > BAD.start {
+                    return Some(Err(Errno::IO));
+                }
                 Ok(bytes[start..end].to_vec())
             }
             // WRITE
@@ -169,14 +223,28 @@ impl Service {
                 let sizes = sizes.map(u32::to_ne_bytes).concat();
                 Ok([blocks, sizes, vec![0; 24]].concat())
             }
-            // RELEASE, FSYNC, FLUSH, OPENDIR, RELEASEDIR
-            18 | 20 | 25 | 29 => Ok(Vec::new()),
+            // FSYNC, FLUSH
+            20 | 25 => match (opcode, self.server) {
+                (20, Server::FailsToSync(errno)) | (25, Server::FailsToFlush(errno)) => Err(errno),
+                _ => Ok(Vec::new()),
+            },
+            // RELEASE, RELEASEDIR
+            18 | 29 => Ok(Vec::new()),
             27 => Ok(vec![0; 16]),
             // INIT
             26 => {
-                let version = [7_u32, 31, 128 << 10, 0].map(u32::to_ne_bytes).concat();
+                const WRITEBACK_CACHE: u32 = 1 << 16;
+                let flags = match self.server.access() {
+                    Access::WrittenLater => WRITEBACK_CACHE,
+                    Access::Cached | Access::Direct => 0,
+                };
+                let version = [7_u32, 31, 128 << 10, flags].map(u32::to_ne_bytes).concat();
                 let limits = [0_u32, 128 << 10].map(u32::to_ne_bytes).concat();
                 Ok([version, limits, vec![0; 40]].concat())
+            }
+            // COPY_FILE_RANGE
+            47 if matches!(self.server, Server::CopiesShort | Server::FailsToCopy) => {
+                self.copy(&mut bytes, body)
             }
             _ => Err(Errno::NOSYS),
         })
@@ -200,11 +268,59 @@ impl Service {
         if start > bytes.len() && self.server == Server::NeverSkips {
             return Err(Errno::PERM);
         }
+        let data = &data[..self.server.shortened(data.len(), Call::Write)];
         let end = start + data.len();
+        if let Server::FailsToWrite(_, errno) = self.server
+            && end > FULL
+        {
+            return Err(errno);
+        }
         let len = bytes.len().max(end);
         bytes.resize(len, 0);
         bytes[start..end].copy_from_slice(data);
         Ok((data.len() as u64).to_ne_bytes().to_vec())
+    }
+
+    /// Copies within the file.
+    fn copy(&self, bytes: &mut Vec<u8>, body: &[u8]) -> Result<Vec<u8>, Errno> {
+        let word = |at| usize::try_from(u64_at(body, at)).unwrap();
+        let (from, to) = (word(8), word(32));
+        let mut len = self.server.shortened(word(40), Call::Copy);
+        len = len.min(bytes.len().saturating_sub(from));
+        if self.server == Server::FailsToCopy {
+            len = len.min(FULL.saturating_sub(from));
+            if len == 0 {
+                return Err(Errno::IO);
+            }
+        }
+        let copied = bytes[from..from + len].to_vec();
+        let end = bytes.len().max(to + len);
+        bytes.resize(end, 0);
+        bytes[to..to + len].copy_from_slice(&copied);
+        Ok((len as u64).to_ne_bytes().to_vec())
+    }
+}
+
+impl Server {
+    fn access(self) -> Access {
+        match self {
+            Self::ClaimsTwice(access)
+            | Self::FailsToRead(access)
+            | Self::WritesShort(access)
+            | Self::FailsToWrite(access, _) => access,
+            Self::ReadsShort => Access::Direct,
+            _ => Access::Cached,
+        }
+    }
+
+    /// The length of what the server reads, writes or copies when it is asked for `len` bytes.
+    fn shortened(self, len: usize, call: Call) -> usize {
+        match (self, call) {
+            (Self::ReadsShort, Call::Read)
+            | (Self::WritesShort(_), Call::Write)
+            | (Self::CopiesShort, Call::Copy) => len.min(SHORT),
+            _ => len,
+        }
     }
 }
 
