@@ -94,6 +94,19 @@ fn bagit_accepts_a_bag_and_a_second_run_and_finds_a_flipped_byte() {
 }
 
 #[test]
+fn a_symbolic_link_in_a_bag_of_bagit_counts_as_the_file_that_it_leads_to() {
+    let Some(bagit) = bagit() else { return };
+    let trees = Trees::new();
+    trees.put_copy("one", "the first");
+    std::os::unix::fs::symlink("one", trees.copied("link")).unwrap();
+    let made = bagit.run(&["--sha256", "--quiet"], &trees.copy());
+    assert_eq!(made.status, 0, "{made:?}");
+    let run = trees.check(&["--no-summary"]);
+    let expected = "data/link: OK\ndata/one: OK\n";
+    assert_eq!((run.status, &*run.stdout), (0, expected), "{run:?}");
+}
+
+#[test]
 fn a_bag_of_bagit_is_accepted_and_updated_and_a_flipped_byte_is_found() {
     let Some(bagit) = bagit() else { return };
     for digests in [&["--sha256"][..], &["--sha256", "--sha512"], &["--md5"]] {

@@ -22,7 +22,8 @@ fn n_zeros(reader: &OwnedFd) -> u64 {
         if n == 0 {
             return n_zeros;
         }
-        n_zeros += block[..n].iter().filter(|byte| **byte == 0).count() as u64;
+        let zeros = block[..n].iter().map(|byte| u64::from(*byte == 0));
+        n_zeros += zeros.sum::<u64>();
     }
 }
 

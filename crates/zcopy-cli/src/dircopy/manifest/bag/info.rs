@@ -43,7 +43,8 @@ impl Oxum {
         })
     }
 
-    /// Counts the files below `data`. Entries that cannot be examined are left out.
+    /// Counts the files below `data`, and the symbolic links to files, which `bagit.py` lists as such.
+    /// Entries that cannot be examined are left out.
     fn counted(root: BorrowedFd<'_>) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let payload = rustix::fs::openat(root, c"data", flags, Mode::empty())?;
@@ -55,9 +56,9 @@ impl Oxum {
         let (mut n_bytes, mut n_files) = (0, 0);
         scan(payload.as_fd(), options, |found| {
             if let Ok(found) = found
-                && found.kind == FileType::RegularFile
-                && let Ok(stat) =
-                    rustix::fs::statat(found.directory, found.name, AtFlags::SYMLINK_NOFOLLOW)
+                && matches!(found.kind, FileType::RegularFile | FileType::Symlink)
+                && let Ok(stat) = rustix::fs::statat(found.directory, found.name, AtFlags::empty())
+                && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
             {
                 n_files += 1;
                 n_bytes += size(&stat);
