@@ -42,9 +42,10 @@ pub(crate) fn check_destinations(scenario: &Scenario, observed: &Observed) -> Ve
 }
 
 /// Returns the destination that no message names, if the run ended by itself and each of its
-/// messages names the other one.
+/// messages, all of which are known, names the other one.
 fn without_failure(observed: &Observed) -> Option<&'static str> {
-    let has_failed = observed.status.and_then(|status| status.code()) == Some(1);
+    let status = observed.status.and_then(|status| status.code());
+    let has_failed = status == Some(1) && observed.is_heard();
     let are_of = |destination: &str| {
         let prefix = format!("zc-dircopy: {destination}: ");
         let mut lines = observed.stderr.lines();
