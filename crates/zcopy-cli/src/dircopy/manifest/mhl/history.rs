@@ -359,14 +359,18 @@ fn generations_of(
     Ok(links.into_iter().map(file).collect())
 }
 
-/// Opens the directory of a history.
+/// Opens the directory of a history. A file of this name is no history.
 pub(super) fn directory_in(root: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match rustix::fs::openat(root, DIRECTORY, flags, Mode::empty()) {
-        // A file of this name is no history.
+    match open_directory(root) {
         Err(Errno::NOTDIR | Errno::LOOP) => Err(io::ErrorKind::NotFound.into()),
         opened => Ok(opened?),
     }
+}
+
+/// Opens the directory that a history has or is to have.
+pub(super) fn open_directory(root: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(root, DIRECTORY, flags, Mode::empty())
 }
 
 /// The SHA-512 of a file.

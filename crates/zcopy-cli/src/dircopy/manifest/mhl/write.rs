@@ -23,7 +23,7 @@ use rustix::io::Errno;
 
 use super::chain::{self, Link};
 use super::files::is_hidden;
-use super::history::{GenerationFile, History, directory_in};
+use super::history::{GenerationFile, History, directory_in, open_directory};
 use super::knowledge::Knowledge;
 use super::xml::{can_have, escape};
 use super::{CHAIN, DIRECTORY, TOOL};
@@ -226,10 +226,8 @@ impl GenerationWriter {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let directory = directory_in(self.root.as_fd()).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => message::naming(DIRECTORY.as_ref(), &Errno::NOTDIR.into()),
-            _ => error,
-        });
+        let directory = open_directory(self.root.as_fd())
+            .map_err(|errno| message::naming(DIRECTORY.as_ref(), &errno.into()));
         let directory = Arc::new(directory?);
         let orphans = Orphans::of(directory.as_fd(), &self.history.links())?;
         for name in &orphans.own {
