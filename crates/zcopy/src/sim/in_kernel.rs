@@ -82,7 +82,7 @@ impl State {
             || self.is_nonblocking(to));
         let source = self.at((ends[0], None), waits);
         let mut sink = self.at((ends[1], None), waits);
-        let short = self.inject(Call::Tee, len, &[source, sink], false)?;
+        let short = self.inject(Call::Tee, len, &[source, sink], true)?;
         if !(self.is_pipe(from) && self.is_pipe(to)) || source.object == sink.object {
             return Err(Errno::INVAL);
         }

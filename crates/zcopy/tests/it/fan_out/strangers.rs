@@ -30,7 +30,7 @@ fn n_zeros(reader: &OwnedFd) -> u64 {
 /// tee(2) returns 0 if another process fills the pipe in the midst of the call.
 #[test]
 fn a_pipe_to_which_others_write_gets_all_bytes() {
-    const LEN: u64 = 32 << 20;
+    const LEN: u64 = 256 << 20;
     for (tick, written) in [
         (None, &[b'x'; 1000][..]),
         (None, b"x"),
