@@ -16,8 +16,8 @@ use crate::image::{Mounted, run};
 /// The directory of the images: memory, so that only the throttle makes a disk slow.
 const MEMORY: &str = "/dev/shm";
 
-/// The settings of the kernel's throttle, in version 1 of control groups. In version 2 the writes
-/// of the page cache cannot be throttled as a whole.
+/// The settings of the kernel's throttle, in version 1 of control groups. Version 2 has no limit for
+/// all writes of the page cache to a disk.
 const THROTTLE: &str = "/sys/fs/cgroup/blkio";
 
 const READ_RATE: &str = "blkio.throttle.read_bps_device";
@@ -35,9 +35,10 @@ const STALLS: Range<u64> = 100..2000;
 pub(super) enum Speed {
     /// As fast as memory.
     Full,
-    /// So many bytes a second.
+    /// A disk that moves this number of bytes a second.
     Slow(u64),
-    /// So many bytes a second, with stalls that this seed draws.
+    /// A disk that moves this number of bytes a second, and stalls. The second number is the seed of
+    /// the stalls.
     Stalling(u64, u64),
 }
 
@@ -51,7 +52,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// Makes an empty disk of so many bytes, and mounts it.
+    /// Makes an empty disk of `size` bytes, and mounts it.
     ///
     /// # Errors
     ///
@@ -132,7 +133,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Limits reads and writes to so many bytes a second each; 0 is no limit.
+    /// Limits reads to `rate` bytes a second, and writes, too. A rate of 0 is no limit.
     fn set_rate(&self, rate: u64) -> anyhow::Result<()> {
         let number = number_of(&self.device)?;
         for name in [READ_RATE, WRITE_RATE] {

@@ -57,7 +57,7 @@ impl Overlay {
         self.dir().join(n.to_string())
     }
 
-    /// What the lower layer has in this file.
+    /// Returns the contents of this file in the lower layer.
     pub(crate) fn lower(&self, n: usize) -> Vec<u8> {
         std::fs::read(self.layers.dir().join("lower").join(n.to_string())).unwrap()
     }

@@ -50,7 +50,7 @@ fn an_unread_pipe_takes_short_messages_into_half_of_its_capacity() {
 fn an_unread_pipe_takes_all_messages_that_waited() {
     const MESSAGE: [u8; 30] = [b'm'; 30];
     const N_MESSAGES: usize = 200;
-    // Nobody reads the second pipe, or the first.
+    // In the first round the second pipe is not read, in the second round the first pipe.
     for is_first_unread in [false, true] {
         bounded(move || {
             let (source, writer) = unix(SocketType::STREAM);

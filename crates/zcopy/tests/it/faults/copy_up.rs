@@ -1,5 +1,5 @@
-//! Overlays: a file of the lower layer moves to the upper one as soon as anybody opens it for
-//! writing, also while a transfer reads it.
+//! Files of an overlay that are copied from the lower layer to the upper one during a transfer. The
+//! kernel does this when a process opens the file for writing.
 //!
 //! Since Linux 4.19 a descriptor that was opened before reads the file in the upper layer from then
 //! on ([overlayfs](https://docs.kernel.org/filesystems/overlayfs.html#non-standard-behavior): only a

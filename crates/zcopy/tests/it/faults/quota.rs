@@ -65,7 +65,7 @@ fn a_quota_that_is_exceeded_in_mid_copy_is_counted_to_the_byte() {
         SourceKind::Pipe,
     ] {
         for strategy in strategies_for(from, SinkKind::Regular(Fs::Btrfs)) {
-            // What they share is charged later.
+            // btrfs charges shared blocks after the call, at its next commit.
             if matches!(strategy, Some(Strategy::Reflink | Strategy::CopyFileRange)) {
                 continue;
             }

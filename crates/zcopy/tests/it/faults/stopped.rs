@@ -218,7 +218,7 @@ fn bytes_in_flight_of_a_source_that_cannot_be_rewound_are_handed_back() {
             return;
         };
         let (reader, sink) = pipe();
-        // Nobody reads, so that a write would wait for ever.
+        // Without a reader a write to a full pipe in blocking mode would not return.
         rustix::fs::fcntl_setfl(&sink, OFlags::NONBLOCK).unwrap();
         let mut reader = Some(reader);
         let mut moved = 0;
