@@ -190,13 +190,13 @@ impl<'a, K: Kernel> Context<'a, K> {
         }
     }
 
-    /// Returns whether the transfer is long, after `moved` bytes or by the source's size. A limit
+    /// Returns whether a larger pipe is of use, after `moved` bytes or by the source's size. A limit
     /// says nothing: it is only an upper bound.
     #[inline]
     pub(crate) fn is_long(&self, moved: u64, source: &Endpoint<'_>) -> bool {
         let is_large =
-            source.info.size.is_some() && self.total.is_some_and(|n| n > plan::OFFLOAD_ABOVE);
-        is_large || moved >= plan::OFFLOAD_ABOVE
+            source.info.size.is_some() && self.total.is_some_and(|n| n > plan::GROW_PIPES_ABOVE);
+        is_large || moved > plan::GROW_PIPES_ABOVE
     }
 
     /// Enlarges the caller's pipes, once, when `is_long` says that the transfer is long. Returns

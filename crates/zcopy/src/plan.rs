@@ -33,6 +33,10 @@ pub(crate) const OFFLOAD_ABOVE: u64 = 32 << 10;
 /// `/dev/null`.
 pub(crate) const FILE_OFFLOAD_ABOVE: u64 = 64 << 10;
 
+/// A transfer of more bytes than this enlarges the caller's pipes. A pipe that nobody has enlarged
+/// holds as many: what fits gains nothing from a larger one.
+pub(crate) const GROW_PIPES_ABOVE: u64 = 64 << 10;
+
 /// The length in bytes of the shortest warm-up, during which a strategy that needs no preparation
 /// serves a pipe or stream socket. After it, one step that moves [`OFFLOAD_ABOVE`] bytes shows that
 /// a private pipe is worth opening.

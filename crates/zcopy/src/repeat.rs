@@ -133,7 +133,7 @@ impl<'a> Repeat<'a> {
 
     /// Sets whether a sink that is a pipe may be enlarged to 1 MiB [default: true].
     ///
-    /// A larger pipe is several times as fast. It is enlarged once, after 32 KiB have been
+    /// A larger pipe is several times as fast. It is enlarged once, after more than 64 KiB have been
     /// accepted, within the user's limit on pipe memory (pipe(7), `pipe-user-pages-soft`). A
     /// refusal is no error. [`Report::grown_sink`] returns the new capacity.
     ///

@@ -212,7 +212,7 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
         if until_limit == 0 {
             return Ok(Flow::Ended(Ended::Limit));
         }
-        let is_long = self.context.bytes >= plan::OFFLOAD_ABOVE;
+        let is_long = self.context.bytes > plan::GROW_PIPES_ABOVE;
         let sink = std::iter::once(&self.sink);
         self.context.grow_pipes(is_long, None, sink);
         let blocking = self.context.blocking();

@@ -11,7 +11,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     ///
     /// A file passes through a pipe of 1 MiB several times as fast as through one of 64 KiB, and so
     /// do bytes between two pipes if both have 1 MiB, because the processes at both ends wait for
-    /// each other less often. The transfer enlarges each pipe once, when more than 32 KiB are known
+    /// each other less often. The transfer enlarges each pipe once, when more than 64 KiB are known
     /// to come or have come, as far as the user's budget allows, and never shrinks it.
     /// [`Report::grown_source`] and [`Report::grown_sink`] return the new size.
     ///

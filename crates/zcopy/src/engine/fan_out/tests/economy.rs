@@ -11,7 +11,7 @@ use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
 
-/// A file is known to be long before it is read, and a pipe once it has delivered 32 KiB.
+/// A file is known to be long before it is read, and a pipe once it has delivered more than 64 KiB.
 #[test]
 fn pipes_grow_only_when_the_fan_out_is_long() {
     const USUAL: usize = 64 << 10;
@@ -43,8 +43,8 @@ fn pipes_grow_only_when_the_fan_out_is_long() {
 }
 
 #[test]
-fn the_pipes_behind_a_file_of_more_than_32_kib_grow_before_it_is_read() {
-    for (len, is_first) in [(32 << 10, false), ((32 << 10) + 1, true)] {
+fn the_pipes_behind_a_file_of_more_than_64_kib_grow_before_it_is_read() {
+    for (len, is_first) in [(64 << 10, false), ((64 << 10) + 1, true)] {
         let kernel = SimKernel::default();
         let source = kernel.source(Object::file(&patterned(len)), OFlags::empty());
         let sinks = [(); 2].map(|()| kernel.sink(Object::read_by_peer(false), OFlags::empty()));
