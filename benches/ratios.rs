@@ -2,8 +2,9 @@
 //!
 //! Prints a table: for each pair and size the median throughput of every mover with its spread, its
 //! processor time and its system calls, and the plan's throughput as a ratio to the best single
-//! strategy, to `buffered` and to `std::io::copy`, with its 95 % interval. `ZCOPY_BENCH_SIZES` and
-//! `ZCOPY_BENCH_TURNS` [default: 15] say how much; arguments choose pairs by a part of their name.
+//! strategy, to `buffered` and to `std::io::copy`, with its 95 % interval. At the end it names the
+//! pairs at which read and write are ahead. `ZCOPY_BENCH_SIZES` and `ZCOPY_BENCH_TURNS` [default: 31
+//! below 1 MiB, 15 from there on] say how much; arguments choose pairs by a part of their name.
 //! The order within a turn is random, because the first transfer after a pause finds cold memory.
 //! With `--apart` the writers of the sources end before a transfer begins, and the readers of the
 //! sinks begin when it has ended: what is measured is the cost of the transfer alone. `--record DIR`
@@ -30,7 +31,7 @@ use rustix::time::{ClockId, clock_gettime};
 use zcopy::Strategy;
 
 /// From what fits into a page to what no cache holds.
-const SIZES: &str = "4KiB,64KiB,256KiB,1MiB,16MiB,64MiB";
+const SIZES: &str = "4KiB,32KiB,64KiB,128KiB,256KiB,512KiB,1MiB,16MiB,64MiB";
 
 /// The sizes of which a pipe without privileges has room for twice as much, and sockets for all.
 const SIZES_APART: &str = "1B,4KiB,32KiB,64KiB,256KiB,512KiB";
@@ -54,10 +55,15 @@ fn main() {
     take_option(&mut arguments, "--peers");
     let is_test = arguments.iter().any(|argument| argument == "--test");
     let wanted: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
-    let turns = std::env::var("ZCOPY_BENCH_TURNS")
-        .ok()
-        .and_then(|turns| turns.parse().ok());
-    let turns = if is_test { 1 } else { turns.unwrap_or(15) };
+    let turns = std::env::var("ZCOPY_BENCH_TURNS").ok();
+    let wanted_turns = turns.and_then(|turns| turns.parse().ok());
+    let turns_of = |bytes| match wanted_turns {
+        _ if is_test => 1,
+        Some(turns) => turns,
+        // The times of short transfers spread more.
+        None if bytes < 1 << 20 => 31,
+        None => 15,
+    };
     let mut measured = Vec::new();
     for (size, bytes) in sizes_or(default_sizes) {
         let files = Files::new(bytes).with_peers(peers);
@@ -69,7 +75,7 @@ fn main() {
             .iter()
             .map(|pair| {
                 recording.wait();
-                measure(pair, &files, bytes, turns)
+                measure(pair, &files, bytes, turns_of(bytes))
             })
             .collect();
         count_calls(&pairs, &files, bytes, &mut of_size);
@@ -78,6 +84,7 @@ fn main() {
         }
         measured.extend(of_size);
     }
+    report_losses(&measured);
     recording.end(|raw| match peers {
         Peers::Meanwhile => raw.pairs = measured,
         Peers::Apart => raw.pairs_apart = measured,
@@ -181,7 +188,7 @@ fn report(pair: &format::Pair, size: &str) {
             calls.unwrap_or_default(),
         );
     }
-    let find = |name: &str| pair.movers.iter().find(|mover| mover.name == name);
+    let find = |name: &str| find(pair, name);
     let middle =
         |mover: &format::Mover| spread(mover.nanoseconds.iter().map(|ns| *ns as f64)).median;
     let Some(plan) = find("plan") else { return };
@@ -198,5 +205,26 @@ fn report(pair: &format::Pair, size: &str) {
         let Some(other) = other else { continue };
         let Middle { low, median, high } = speed_ratio(&plan.nanoseconds, &other.nanoseconds);
         println!("  plan: {median:.2} [{low:.2}, {high:.2}] x {name}");
+    }
+}
+
+fn find<'a>(pair: &'a format::Pair, name: &str) -> Option<&'a format::Mover> {
+    pair.movers.iter().find(|mover| mover.name == name)
+}
+
+/// Names the pairs at which the plan is more than 3 % behind read and write.
+#[expect(clippy::print_stdout, reason = "the list is what it is for")]
+fn report_losses(pairs: &[format::Pair]) {
+    println!("read and write are ahead of the plan by more than 3 % at:");
+    for pair in pairs {
+        let buffered = Mover::Forced(Strategy::Buffered).name();
+        let (Some(plan), Some(buffered)) = (find(pair, "plan"), find(pair, &buffered)) else {
+            continue;
+        };
+        let Middle { low, median, high } = speed_ratio(&plan.nanoseconds, &buffered.nanoseconds);
+        if median < 0.97 {
+            let (name, bytes) = (&pair.name, pair.bytes);
+            println!("  {name}, {bytes} bytes: {median:.2} [{low:.2}, {high:.2}]");
+        }
     }
 }

@@ -35,7 +35,7 @@ pub(crate) const FILE_OFFLOAD_ABOVE: u64 = 64 << 10;
 
 /// A transfer of more bytes than this enlarges the caller's pipes. A pipe that nobody has enlarged
 /// holds as many: what fits gains nothing from a larger one.
-pub(crate) const GROW_PIPES_ABOVE: u64 = 64 << 10;
+pub(crate) const GROW_PIPES_ABOVE: u64 = pipe::DEFAULT_CAPACITY as u64;
 
 /// The length in bytes of the shortest warm-up, during which a strategy that needs no preparation
 /// serves a pipe or stream socket. After it, one step that moves [`OFFLOAD_ABOVE`] bytes shows that
