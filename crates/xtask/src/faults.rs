@@ -73,7 +73,7 @@ impl Piece<'_> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let options = &args.options;
-    let scenarios = options.scenarios();
+    let scenarios = options.scenarios(|_| true);
     if options.list {
         print_names(&scenarios);
         return Ok(());

@@ -1,26 +1,32 @@
-//! Runs the tests on other kernels: boots those that Debian packages, in an emulator.
+//! Runs the tests and the sweeps on other kernels: boots those that Debian packages, in an emulator.
 //!
-//! The guest sees this machine's root through 9p, read-only, so that the test programs and all that
+//! The guest sees this machine's root through 9p, read-only, so that the programs and all that
 //! they call stand where they were built. The emulator needs no KVM, and is much slower than
 //! the machine.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use crate::integration_tests::{Outcome, Results, Selection, Tests, all_or};
-use crate::programs::target_dir;
+use crate::programs::{Build, target_dir};
 use crate::proof;
-use guest::{Guest, Scratch};
+use guest::{Guest, Job, Scratch};
 use package::{Kernel, Suite};
+use sweeps::{Sweep, Sweeps};
 
 mod guest;
 mod package;
+mod sweeps;
 
 /// The page that holds the results, from the root of the workspace.
 const PAGE: &str = "docs/kernels.md";
+
+/// The log of a test program in a guest, which prints it at the end.
+const RESULTS: &str = "/mnt/results";
 
 /// Arguments for the runs on other kernels.
 #[derive(Debug, clap::Args)]
@@ -28,10 +34,17 @@ pub(crate) struct Args {
     /// Boot the kernels of these suites of Debian [default: all]
     #[arg(long = "suite", value_name = "NAME")]
     suites: Vec<Suite>,
-    /// Have the tests make their files here
+    /// Run these sweeps, and no tests: the arguments behind `--` are those of the sweeps
+    #[arg(long = "sweep", value_name = "NAME", conflicts_with = "packages")]
+    sweeps: Vec<Sweep>,
+    /// Build the programs that a sweep runs with optimisation
+    #[arg(long, requires = "sweeps")]
+    release: bool,
+    /// Have the tests or sweeps make their files here
     #[arg(long, value_enum, default_value = "ext4")]
     scratch: Scratch,
-    /// End the tests of a package on a kernel after this time, and name those that have not ended
+    /// End the tests of a package, or a sweep, on a kernel after this time, and name the tests that
+    /// have not ended
     #[arg(long, value_name = "SECONDS", default_value_t = 7200)]
     time_limit: u64,
     /// Write the result to docs/kernels.md
@@ -48,7 +61,7 @@ pub(crate) struct Args {
 ///
 /// # Errors
 ///
-/// A kernel cannot be had or booted, or a test fails or does not end there.
+/// A kernel cannot be had or booted, or a test or a sweep fails or does not end there.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let cache = target_dir()?.join("kernels");
     if args.fetch {
@@ -56,6 +69,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             println!("{}", suite.fetch(&cache)?.release);
         }
         return Ok(());
+    }
+    if !args.sweeps.is_empty() {
+        return run_sweeps(args, &cache);
     }
     let all_tests = args.selection.build()?;
     let mut all_right = true;
@@ -78,42 +94,98 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs the sweeps on each kernel in turn.
+fn run_sweeps(args: &Args, cache: &Path) -> anyhow::Result<()> {
+    let build = Build {
+        release: args.release,
+        ..Build::default()
+    };
+    let sweeps = Sweeps::build(&build, &args.selection.arguments)?;
+    let mut all_right = true;
+    for suite in all_or(&args.suites) {
+        let kernel = suite.fetch(cache)?;
+        for sweep in &args.sweeps {
+            let swept = sweeps.run(*sweep, &kernel, args)?;
+            all_right &= swept.is_right;
+            if args.record {
+                let (suite, files) = (name_of(suite)?, name_of(&args.scratch)?);
+                let heading = format!("{suite}: sweep `{}`, files on {files}", name_of(sweep)?);
+                proof::record_in(PAGE, &heading, &swept.text)?;
+            }
+        }
+    }
+    ensure!(all_right, "not all sweeps are right on each kernel");
+    Ok(())
+}
+
 /// The name of a value in an argument.
 fn name_of(value: &impl ValueEnum) -> anyhow::Result<String> {
     let value = value.to_possible_value().context("it has no name")?;
     Ok(value.get_name().to_owned())
 }
 
-/// Runs the tests of a package on a kernel.
-fn run_on(kernel: &Kernel, tests: &Tests, args: &Args) -> anyhow::Result<Outcome> {
-    let started = Instant::now();
+/// What a command did in a guest.
+#[derive(Debug)]
+struct Ran {
+    /// What it printed.
+    messages: String,
+    /// What a test program wrote to its log, and the status of the command.
+    results: String,
+    /// The exit status was 0.
+    has_succeeded: bool,
+    /// The file that holds what the guest printed.
+    log: PathBuf,
+}
+
+/// Runs a command on a kernel.
+fn run_in_guest(kernel: &Kernel, job: &Job<'_>, args: &Args) -> anyhow::Result<Ran> {
     let guest = Guest {
         kernel,
-        tests,
-        arguments: &args.selection.arguments,
+        job,
         time_limit: Duration::from_secs(args.time_limit),
         scratch: args.scratch,
     };
     let console = guest.boot().with_context(|| kernel.release.clone())?;
-    let log = kernel.dir.join(format!("{}.log", tests.package));
+    let log = kernel.dir.join(format!("{}.log", job.name));
     fs::write(&log, &console).with_context(|| log.display().to_string())?;
-    let (_, said) = console.split_once("\nBEGIN ").with_context(|| {
-        format!(
-            "{} did not come to its tests: {}",
-            kernel.release,
-            log.display()
-        )
+    let said = console.split_once("\nBEGIN ");
+    let said = said.and_then(|(_, said)| said.split_once('\n'));
+    let (_, said) = said.with_context(|| {
+        let (release, log) = (&kernel.release, log.display());
+        format!("{release} did not come to its command: {log}")
     })?;
     let (messages, results) = said.rsplit_once("\nRESULTS\n").unwrap_or((said, ""));
+    Ok(Ran {
+        messages: messages.to_owned(),
+        results: results.to_owned(),
+        has_succeeded: results.contains("END 0\n"),
+        log,
+    })
+}
+
+/// Runs the tests of a package on a kernel.
+fn run_on(kernel: &Kernel, tests: &Tests, args: &Args) -> anyhow::Result<Outcome> {
+    let started = Instant::now();
+    let mut command = vec![tests.program.to_string_lossy().into_owned()];
+    command.extend_from_slice(&args.selection.arguments);
+    // Messages of a test that has failed stand in the log even if the guest is ended.
+    let log = ["--nocapture", "--logfile", RESULTS];
+    command.extend(log.map(str::to_owned));
+    let job = Job {
+        name: &tests.package,
+        command,
+        dir: &tests.dir,
+    };
+    let ran = run_in_guest(kernel, &job, args)?;
     let outcome = Outcome::read(
         tests,
-        messages,
-        results,
-        results.contains("END 0\n"),
+        &ran.messages,
+        &ran.results,
+        ran.has_succeeded,
         started.elapsed(),
     );
     if !outcome.is_right() {
-        println!("The messages are in {}.", log.display());
+        println!("The messages are in {}.", ran.log.display());
     }
     Ok(outcome)
 }

@@ -38,8 +38,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return args.command.run(only);
     }
     let options = &args.options;
-    let mut scenarios = options.scenarios();
-    scenarios.retain(|scenario| scenario.kills == Kills::Judged);
+    let scenarios = options.scenarios(|scenario| scenario.kills == Kills::Judged);
     if options.list {
         print_names(&scenarios);
         return Ok(());

@@ -14,6 +14,9 @@ pub(crate) struct Build {
     /// Build the programs for this target, such as x86_64-unknown-linux-musl
     #[arg(long, value_name = "TRIPLE")]
     pub(crate) target: Option<String>,
+    /// Use the programs in this directory, with the examples in `examples` there, and build none
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["release", "target"])]
+    pub(crate) programs: Option<PathBuf>,
 }
 
 /// A program of this workspace.
@@ -67,18 +70,26 @@ pub(crate) fn built_by(cargo: &mut Command) -> anyhow::Result<Vec<serde_json::Va
 /// The directory that holds the built programs.
 #[derive(Debug)]
 pub(crate) struct Programs {
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
     /// The profile and the target, for people.
     pub(crate) description: String,
 }
 
 impl Programs {
-    /// Builds all programs.
+    /// Builds all programs, or finds those that were built before.
     ///
     /// # Errors
     ///
-    /// If cargo fails.
+    /// If cargo fails, or there is no such directory.
     pub(crate) fn build(build: &Build) -> anyhow::Result<Self> {
+        if let Some(dir) = &build.programs {
+            // They run in directories of their own.
+            let dir = dir.canonicalize();
+            return Ok(Self {
+                dir: dir.context("the programs that were built before")?,
+                description: "programs that were built before".to_owned(),
+            });
+        }
         let mut cargo = Command::new("cargo");
         cargo.args(["build", "--quiet", "--locked", "--bins", "--examples"]);
         cargo.args(["--package", "zcopy", "--package", "zcopy-cli"]);

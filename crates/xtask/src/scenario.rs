@@ -8,8 +8,10 @@ use rustix::process::Signal;
 use crate::programs::Program;
 use tree::archive::LastRun;
 
+pub(crate) use limits::TimeLimits;
 pub(crate) use observed::Observed;
 
+mod limits;
 mod observed;
 mod peers;
 mod run;

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.command.is_given() {
         return args.command.run(only.map(Intervention::Shorten));
     }
-    let scenarios = args.options.scenarios();
+    let scenarios = args.options.scenarios(|_| true);
     if args.options.list {
         print_names(&scenarios);
         return Ok(());

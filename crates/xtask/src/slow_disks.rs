@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let programs = Programs::build(&Build {
         release: true,
-        target: None,
+        ..Build::default()
     })?;
     let mut disks = Disks::new(programs.path(Program::Tool("zc-dircopy")))?;
     let cases = CASES.iter().filter(|case| case.name.contains(&args.only));

@@ -134,7 +134,8 @@ impl Sweep {
         scenario: &Scenario,
         wrapper: impl FnOnce(&Path) -> Command,
     ) -> anyhow::Result<(Observed, String)> {
-        scenario.run(&self.programs, self.scratch.path(), wrapper)
+        let limits = self.options.time_limits();
+        scenario.run(&self.programs, self.scratch.path(), limits, wrapper)
     }
 
     /// Runs a scenario without faults, and returns the log.

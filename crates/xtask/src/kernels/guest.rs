@@ -1,4 +1,4 @@
-//! A machine that runs tests and switches itself off.
+//! A machine that runs a command and switches itself off.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,16 +10,15 @@ use anyhow::{Context, ensure};
 
 use super::package::Kernel;
 use crate::image::run as run_silently;
-use crate::integration_tests::Tests;
 use crate::programs::target_dir;
 
-/// The time that a guest has beside its tests. A boot takes some ten seconds.
+/// The time that a guest has beside its command. A boot takes some ten seconds.
 const START_UP: Duration = Duration::from_secs(180);
 
 /// The size of the sparse scratch disk. Tests make images on it.
 const DISK: u64 = 8 << 30;
 
-/// Where the tests make their files.
+/// Where the command makes its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Scratch {
     /// A disk with ext4
@@ -36,16 +35,26 @@ const MODULES_OF_THE_ROOT: [&str; 3] = ["virtio_pci", "9pnet_virtio", "9p"];
 
 /// What a guest runs.
 #[derive(Debug)]
+pub(super) struct Job<'a> {
+    /// The name of its log.
+    pub(super) name: &'a str,
+    /// The path of the program, and its arguments.
+    pub(super) command: Vec<String>,
+    /// The directory that it begins in.
+    pub(super) dir: &'a Path,
+}
+
+/// A machine, and what it runs.
+#[derive(Debug)]
 pub(super) struct Guest<'a> {
     pub(super) kernel: &'a Kernel,
-    pub(super) tests: &'a Tests,
-    pub(super) arguments: &'a [String],
+    pub(super) job: &'a Job<'a>,
     pub(super) time_limit: Duration,
     pub(super) scratch: Scratch,
 }
 
 impl Guest<'_> {
-    /// Runs the tests, and returns what the guest printed.
+    /// Runs the command, and returns what the guest printed.
     ///
     /// # Errors
     ///
@@ -77,7 +86,7 @@ impl Guest<'_> {
         Ok(String::from_utf8_lossy(&console).replace('\r', ""))
     }
 
-    /// Gives the guest a place for the tests' files. Returns what serves it.
+    /// Gives the guest a place for the command's files. Returns what serves it.
     fn add_scratch(&self, qemu: &mut Command, dir: &Path) -> anyhow::Result<Option<Server>> {
         let shared = dir.join("shared");
         match self.scratch {
@@ -157,10 +166,7 @@ impl Guest<'_> {
 
     /// The variables of the first process.
     fn settings(&self) -> anyhow::Result<String> {
-        let mut command = quote(&self.tests.program.to_string_lossy());
-        for argument in self.arguments {
-            command = command + " " + &quote(argument);
-        }
+        let words: Vec<_> = self.job.command.iter().map(|word| quote(word)).collect();
         let target_tmp = target_dir()?.join("tmp");
         fs::create_dir_all(&target_tmp)?;
         let mount = match self.scratch {
@@ -171,11 +177,11 @@ impl Guest<'_> {
         let settings = [
             ("scratch", mount.into()),
             ("kernel", self.kernel.dir.to_string_lossy()),
-            ("dir", self.tests.dir.to_string_lossy()),
+            ("dir", self.job.dir.to_string_lossy()),
             ("target_tmp", target_tmp.to_string_lossy()),
             ("time_limit", self.time_limit.as_secs().to_string().into()),
             ("path", std::env::var("PATH")?.into()),
-            ("command", command.into()),
+            ("command", words.join(" ").into()),
         ];
         let lines = settings.map(|(name, value)| format!("{name}={}\n", quote(&value)));
         Ok(lines.concat())

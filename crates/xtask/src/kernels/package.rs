@@ -22,6 +22,7 @@ pub(super) enum Suite {
 /// An unpacked kernel.
 #[derive(Debug)]
 pub(super) struct Kernel {
+    pub(super) suite: Suite,
     /// What `uname -r` prints there.
     pub(super) release: String,
     /// Holds `lib/modules`.
@@ -80,6 +81,7 @@ impl Suite {
         let image = places.into_iter().find(|place| place.exists());
         let image = image.with_context(|| format!("{} has no kernel", dir.display()))?;
         Ok(Kernel {
+            suite: self,
             release,
             dir,
             image,

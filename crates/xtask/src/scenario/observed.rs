@@ -12,8 +12,7 @@ use tempfile::TempDir;
 
 #[cfg(test)]
 use super::STDOUT;
-use super::Scenario;
-use super::run::WALL_SECONDS;
+use super::{Scenario, TimeLimits};
 use crate::strace::{self, Call};
 
 /// The results of a run.
@@ -30,6 +29,7 @@ pub(crate) struct Observed {
     pub(crate) stdio: [PathBuf; 3],
     /// The path of the program.
     pub(super) program: PathBuf,
+    pub(super) limits: TimeLimits,
     /// The directory the program ran in, and what belongs to the run beside it.
     pub(super) scratch: TempDir,
 }
@@ -102,7 +102,8 @@ impl Observed {
     /// It cannot be run, or it hangs.
     pub(crate) fn run_again(&self, args: &[&str]) -> anyhow::Result<Output> {
         let mut command = Command::new("timeout");
-        command.args(["--signal=KILL", &WALL_SECONDS.to_string()]);
+        let limit = self.limits.wall().as_secs();
+        command.args(["--signal=KILL", &limit.to_string()]);
         command
             .arg(&self.program)
             .args(args)
@@ -141,6 +142,7 @@ impl Observed {
             cursor: None,
             stdio: ["/stdin", "pipe:[1]", "/stderr"].map(PathBuf::from),
             program: PathBuf::from("/program"),
+            limits: TimeLimits::multiplied(1),
             scratch: TempDir::new().unwrap(),
         }
     }

@@ -17,13 +17,11 @@ use anyhow::{Context, anyhow};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::{STDOUT, Scenario, Stdout, UPSTREAM};
+use super::{STDOUT, Scenario, Stdout, TimeLimits, UPSTREAM};
 
 /// How often a thread looks whether the program has ended, while it waits for it to open or
 /// connect.
 const LOOK: Duration = Duration::from_millis(1);
-/// How long a client waits for a server that says nothing. It is shorter than a program's time.
-const SILENCE: Duration = Duration::from_secs(10);
 
 /// The bytes that a thread has received, by the name of the output.
 type Received = Vec<(&'static str, Vec<u8>)>;
@@ -35,16 +33,18 @@ pub(super) struct Peers {
     /// Set when the program has ended.
     has_ended: Arc<AtomicBool>,
     upstream: Option<SocketAddr>,
+    limits: TimeLimits,
 }
 
 impl Peers {
     /// Starts those that write to FIFOs, and the server behind a relay.
-    pub(super) fn new(scenario: &Scenario, dir: &Path) -> anyhow::Result<Self> {
+    pub(super) fn new(scenario: &Scenario, dir: &Path, limits: TimeLimits) -> anyhow::Result<Self> {
         let has_ended = Arc::new(AtomicBool::new(false));
         let mut peers = Self {
             threads: Vec::new(),
             has_ended,
             upstream: None,
+            limits,
         };
         for (name, bytes) in &scenario.fifos {
             let path = dir.join(name);
@@ -63,7 +63,8 @@ impl Peers {
             listener.set_nonblocking(true)?;
             let (back, has_ended) = (back.clone(), Arc::clone(&peers.has_ended));
             peers.spawn(move || {
-                let received = accept(&listener, &has_ended).map_or(Vec::new(), |stream| {
+                let stream = accept(&listener, &has_ended, limits);
+                let received = stream.map_or(Vec::new(), |stream| {
                     let received = read_all(&stream, usize::MAX);
                     write_all(stream, &back);
                     received
@@ -119,8 +120,9 @@ impl Peers {
     /// standard output.
     pub(super) fn ask_by_http(&mut self) -> anyhow::Result<OwnedFd> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        let limits = self.limits;
         self.spawn(move || {
-            let response = connect(read).map_or(Vec::new(), |stream| {
+            let response = connect(read, limits).map_or(Vec::new(), |stream| {
                 let request = b"GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
                 write_all(&stream, request);
                 read_all(&stream, usize::MAX)
@@ -136,9 +138,9 @@ impl Peers {
     /// counts as standard output.
     pub(super) fn talk(&mut self, there: &[u8], back: &[u8]) -> anyhow::Result<OwnedFd> {
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (there, most) = (there.to_vec(), back.len() + 1);
+        let (there, most, limits) = (there.to_vec(), back.len() + 1, self.limits);
         self.spawn(move || {
-            let received = connect(read).map_or(Vec::new(), |stream| {
+            let received = connect(read, limits).map_or(Vec::new(), |stream| {
                 write_all(&stream, &there);
                 let _ = stream.shutdown(Shutdown::Write);
                 read_all(&stream, most)
@@ -205,12 +207,12 @@ fn open_fifo(path: &Path, has_ended: &AtomicBool) -> Option<File> {
     None
 }
 
-fn accept(listener: &TcpListener, has_ended: &AtomicBool) -> Option<TcpStream> {
+fn accept(listener: &TcpListener, has_ended: &AtomicBool, limits: TimeLimits) -> Option<TcpStream> {
     loop {
         match listener.accept() {
             Ok((stream, _)) => {
                 stream.set_nonblocking(false).ok()?;
-                stream.set_read_timeout(Some(SILENCE)).ok()?;
+                stream.set_read_timeout(Some(limits.silence())).ok()?;
                 return Some(stream);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -225,7 +227,7 @@ fn accept(listener: &TcpListener, has_ended: &AtomicBool) -> Option<TcpStream> {
 
 /// Connects to the address in the first line that a server prints, which may end with a path:
 /// `http://127.0.0.1:80/`.
-fn connect(printed: OwnedFd) -> Option<TcpStream> {
+fn connect(printed: OwnedFd, limits: TimeLimits) -> Option<TcpStream> {
     let mut line = String::new();
     let mut printed = BufReader::new(File::from(printed));
     printed.read_line(&mut line).ok()?;
@@ -234,7 +236,7 @@ fn connect(printed: OwnedFd) -> Option<TcpStream> {
     let address = line.trim().trim_start_matches("http://");
     let address = address.split('/').next()?.to_owned();
     let stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(SILENCE)).ok()?;
+    stream.set_read_timeout(Some(limits.silence())).ok()?;
     Some(stream)
 }
 

@@ -7,7 +7,6 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -15,13 +14,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use rustix::time::Timespec;
 
 use super::peers::Peers;
-use super::{Observed, STDOUT, Scenario, Stdin, Stdout, UPSTREAM, observed};
+use super::{Observed, STDOUT, Scenario, Stdin, Stdout, TimeLimits, UPSTREAM, observed};
 use crate::programs::Programs;
-
-/// The time limit of a program. The sweep takes a program that needs longer for one that hangs.
-pub(super) const WALL_SECONDS: u64 = 20;
-/// The limit of the program's processor time. `prlimit` sets it.
-const CPU_SECONDS: u64 = 5;
 
 impl Scenario {
     /// Runs the program in a new directory below `scratch`. `wrapper` makes the command that runs
@@ -34,6 +28,7 @@ impl Scenario {
         &self,
         programs: &Programs,
         scratch: &Path,
+        limits: TimeLimits,
         wrapper: impl FnOnce(&Path) -> Command,
     ) -> anyhow::Result<(Observed, String)> {
         let scratch = tempfile::Builder::new()
@@ -47,11 +42,12 @@ impl Scenario {
         if let Some(prepare) = self.prepare {
             prepare(&dir)?;
         }
-        let mut peers = Peers::new(self, &dir)?;
+        let mut peers = Peers::new(self, &dir, limits)?;
         let log = scratch.path().join("log");
         let wrapper = wrapper(&log);
         let mut command = Command::new("prlimit");
-        command.arg(format!("--cpu={CPU_SECONDS}")).arg("--");
+        let processor = limits.processor().as_secs();
+        command.arg(format!("--cpu={processor}")).arg("--");
         command.arg(wrapper.get_program()).args(wrapper.get_args());
         command.arg(programs.path(self.program));
         let upstream = peers.upstream();
@@ -73,7 +69,7 @@ impl Scenario {
 
         let pid = Pid::from_child(&child);
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        let limit = Timespec::try_from(Duration::from_secs(WALL_SECONDS))?;
+        let limit = Timespec::try_from(limits.wall())?;
         let has_ended = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit))? > 0;
         // The strace of a program that hangs, and what a program leaves running.
         // As long as the first process is not waited for, the group's number is not used again.
@@ -100,6 +96,7 @@ impl Scenario {
             cursor,
             stdio,
             program: programs.path(self.program),
+            limits,
             scratch,
         };
         Ok((observed, String::from_utf8_lossy(&log).into_owned()))

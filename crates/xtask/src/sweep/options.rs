@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::image::FileSystem;
 use crate::programs::Build;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, TimeLimits};
 use crate::scenarios;
 
 /// The options that all sweeps share.
@@ -22,6 +22,10 @@ pub(crate) struct Options {
     /// Make only N runs, drawn at random: first one of each call and error, then any
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
+    /// Draw N scenarios first, and run no others: a run without faults in each comes before the
+    /// sample
+    #[arg(long, value_name = "N")]
+    sample_scenarios: Option<usize>,
     /// Make only the runs of part I of N, such as 1/3: the N parts together are the whole sweep
     #[arg(long, value_name = "I/N", conflicts_with = "sample")]
     part: Option<Part>,
@@ -40,8 +44,11 @@ pub(crate) struct Options {
     /// List the scenarios, and run none
     #[arg(long)]
     pub(crate) list: bool,
+    /// Give programs N times as long before they count as hanging, as on an emulated machine
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    timeout_multiplier: Option<u32>,
     /// Write the totals to docs/proof.md though only a part was run
-    #[arg(long)]
+    #[arg(long, conflicts_with = "programs")]
     record: bool,
 }
 
@@ -73,11 +80,13 @@ impl fmt::Display for Part {
 
 impl Options {
     /// Whether the sweep writes the totals to `docs/proof.md`: a whole sweep and each part of one
-    /// do so, and other selections on request. `restriction` has the other options that leave out
+    /// do so, and other selections on request. A sweep of programs that were built before does not:
+    /// they may be those of another commit. `restriction` has the other options that leave out
     /// runs.
     pub(super) fn are_recorded(&self, restriction: Option<&str>) -> bool {
-        let is_whole = self.sample.is_none() && self.scenario.is_none() && restriction.is_none();
-        self.record || is_whole
+        let is_sampled = self.sample.is_some() || self.sample_scenarios.is_some();
+        let is_whole = !is_sampled && self.scenario.is_none() && restriction.is_none();
+        self.record || is_whole && self.build.programs.is_none()
     }
 
     /// Whether a sample was asked for.
@@ -101,7 +110,9 @@ impl Options {
             self.fs.map(|fs| format!("on {fs}")),
             self.dir.as_ref().map(|dir| format!("in {}", dir.display())),
             self.part.map(|part| part.to_string()),
-            self.sample.map(|_| "sampled".to_owned()),
+            self.sample
+                .or(self.sample_scenarios)
+                .map(|_| "sampled".to_owned()),
         ];
         let words: Vec<_> = words.into_iter().flatten().collect();
         words.join(" ")
@@ -109,7 +120,13 @@ impl Options {
 
     /// The options that repeat a run of this scenario in the same surroundings.
     pub(super) fn repeating(&self, scenario: &Scenario) -> String {
-        let Self { build, fs, dir, .. } = self;
+        let Self {
+            build,
+            fs,
+            dir,
+            timeout_multiplier,
+            ..
+        } = self;
         let fs = fs.and_then(|fs| fs.to_possible_value());
         let options = [
             build.release.then(|| "--release".to_owned()),
@@ -117,6 +134,11 @@ impl Options {
                 .target
                 .as_ref()
                 .map(|target| format!("--target {target}")),
+            build
+                .programs
+                .as_ref()
+                .map(|dir| format!("--programs '{}'", dir.display())),
+            timeout_multiplier.map(|n| format!("--timeout-multiplier {n}")),
             fs.map(|fs| format!("--fs {}", fs.get_name())),
             dir.as_ref().map(|dir| format!("--dir '{}'", dir.display())),
             Some(format!("--scenario '{}'", scenario.name())),
@@ -125,13 +147,22 @@ impl Options {
         options.join(" ")
     }
 
-    /// The scenarios that are asked for.
-    pub(crate) fn scenarios(&self) -> Vec<Scenario> {
+    /// The time limits of programs.
+    pub(super) fn time_limits(&self) -> TimeLimits {
+        TimeLimits::multiplied(self.timeout_multiplier.unwrap_or(1))
+    }
+
+    /// The scenarios that are asked for and that suit the sweep.
+    pub(crate) fn scenarios(&self, is_suitable: impl Fn(&Scenario) -> bool) -> Vec<Scenario> {
         let text = self.scenario.as_deref().unwrap_or("");
         let mut scenarios = scenarios::all();
-        scenarios.retain(|scenario| scenario.name().contains(text));
+        scenarios.retain(|scenario| scenario.name().contains(text) && is_suitable(scenario));
         if scenarios.is_empty() {
             println!("no scenario's name contains '{text}': --list lists them");
+        }
+        if let Some(n) = self.sample_scenarios {
+            fastrand::Rng::with_seed(self.seed).shuffle(&mut scenarios);
+            scenarios.truncate(n);
         }
         scenarios
     }
@@ -205,6 +236,9 @@ mod tests {
             "Kills with `--when 3` in scenarios with 'archive' part 1 of 3 sampled"
         );
         assert!(!selected.are_recorded(None));
+        let mut built_before = Options::default();
+        built_before.build.programs = Some("/programs".into());
+        assert!(!built_before.are_recorded(None));
     }
 
     #[test]

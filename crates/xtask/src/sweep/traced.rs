@@ -24,7 +24,7 @@ impl TracedRun<'_> {
     ///
     /// As [`Scenario::run`].
     pub(crate) fn run(&self, sweep: &Sweep) -> anyhow::Result<(Observed, String)> {
-        let mut tracer = tracer(self.intervention.subcommand())?;
+        let mut tracer = tracer(self.intervention.subcommand(), sweep)?;
         let intervention = self.intervention.to_string();
         tracer.args(intervention.split(' '));
         sweep.run(self.scenario, |report| with_report(tracer, report))
@@ -50,14 +50,15 @@ impl fmt::Display for TracedRun<'_> {
 /// As [`Sweep::run_without_fault`].
 pub(crate) fn report_without_fault(sweep: &Sweep, scenario: &Scenario) -> anyhow::Result<String> {
     // Without an intervention, each subcommand of the tracer does the same.
-    let tracer = tracer("short-counts")?;
+    let tracer = tracer("short-counts", sweep)?;
     sweep.run_without_fault(scenario, |report| with_report(tracer, report))
 }
 
 /// This program as a tracer.
-fn tracer(subcommand: &str) -> anyhow::Result<Command> {
+fn tracer(subcommand: &str, sweep: &Sweep) -> anyhow::Result<Command> {
     let mut tracer = Command::new(std::env::current_exe().context("the path of this program")?);
-    tracer.arg(subcommand);
+    let limit = sweep.options.time_limits().traced().as_secs();
+    tracer.args([subcommand, "--limit", &limit.to_string()]);
     Ok(tracer)
 }
 
