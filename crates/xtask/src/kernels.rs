@@ -1,4 +1,5 @@
-//! Runs the tests and the sweeps on other kernels: boots those that Debian packages, in an emulator.
+//! Runs the tests, the sweeps and a benchmark on other kernels: boots those that Debian packages, in
+//! an emulator.
 //!
 //! The guest sees this machine's root through 9p, read-only, so that the programs and all that
 //! they call stand where they were built. The emulator needs no KVM, and is much slower than
@@ -16,10 +17,12 @@ use crate::programs::{Build, target_dir};
 use crate::proof;
 use guest::{Guest, Job, Scratch};
 use package::{Kernel, Suite};
+use ratios::Ratios;
 use sweeps::{Sweep, Sweeps};
 
 mod guest;
 mod package;
+mod ratios;
 mod sweeps;
 
 /// The page that holds the results, from the root of the workspace.
@@ -37,6 +40,10 @@ pub(crate) struct Args {
     /// Run these sweeps, and no tests: the arguments behind `--` are those of the sweeps
     #[arg(long = "sweep", value_name = "NAME", conflicts_with = "packages")]
     sweeps: Vec<Sweep>,
+    /// Run this benchmark, and no tests: the arguments behind `--` choose pairs
+    #[arg(long, value_name = "NAME", value_parser = ["ratios"])]
+    #[arg(conflicts_with_all = ["packages", "sweeps"])]
+    bench: Option<String>,
     /// Build the programs that a sweep runs with optimisation
     #[arg(long, requires = "sweeps")]
     release: bool,
@@ -73,6 +80,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !args.sweeps.is_empty() {
         return run_sweeps(args, &cache);
     }
+    if args.bench.is_some() {
+        return run_ratios(args, &cache);
+    }
     let all_tests = args.selection.build()?;
     let mut all_right = true;
     for suite in all_or(&args.suites) {
@@ -91,6 +101,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     ensure!(all_right, "not all tests pass on each kernel");
+    Ok(())
+}
+
+/// Runs the benchmark on each kernel in turn.
+fn run_ratios(args: &Args, cache: &Path) -> anyhow::Result<()> {
+    let ratios = Ratios::build()?;
+    for suite in all_or(&args.suites) {
+        let text = ratios.run(&suite.fetch(cache)?, args)?;
+        if args.record {
+            let heading = format!("{}: the plan's ratios", name_of(suite)?);
+            proof::record_in(PAGE, &heading, &text)?;
+        }
+    }
     Ok(())
 }
 
