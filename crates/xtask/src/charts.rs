@@ -1,4 +1,5 @@
-//! Draws the charts of `docs/benchmarks.md` from a record of the benchmarks.
+//! Draws the charts of `docs/benchmarks.md` from a record of the benchmarks, and writes a table of
+//! the pairs beside them.
 //!
 //! A record is a directory with `raw.json` and `machine.json`, as `cargo bench --bench ratios` and
 //! `--bench tools` write them with `--record`. Each chart shows what the record has; a chart that
@@ -23,6 +24,7 @@ mod overview;
 mod pairs;
 mod plot;
 mod style;
+mod table;
 
 // The benchmarks write what is read here.
 #[allow(dead_code, reason = "the charts do not show all of it")]
@@ -70,6 +72,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for Chart { name, svg } in charts {
         let path = out.join(format!("{name}.svg"));
         fs::write(&path, svg).with_context(|| path.display().to_string())?;
+        println!("{}", path.display());
+    }
+    if let Some(page) = table::page(&raw.pairs, &machine) {
+        let path = out.join(table::NAME);
+        fs::write(&path, page).with_context(|| path.display().to_string())?;
         println!("{}", path.display());
     }
     Ok(())

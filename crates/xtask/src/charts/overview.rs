@@ -103,7 +103,7 @@ const PAIRS: [&str; 6] = [
 ];
 
 /// The sizes at which pairs are shown, if the record has them, or else the smallest and the largest.
-const SIZES: [u64; 2] = [64 << 10, 64 << 20];
+const SIZES: [u64; 3] = [4 << 10, 64 << 10, 64 << 20];
 
 /// A row: words, and the ratio with its 95 % interval.
 type Row = (String, Middle);
