@@ -24,6 +24,9 @@ mount --move /dev /root/dev
 # What runs in the background reads from it.
 mknod /dev/null c 1 3
 ln -s /proc/self/fd /root/dev/fd
+ln -s fd/0 /root/dev/stdin
+ln -s fd/1 /root/dev/stdout
+ln -s fd/2 /root/dev/stderr
 mkdir -p /root/dev/pts /root/dev/shm
 mount -t devpts -o ptmxmode=666 devpts /root/dev/pts
 mount -t tmpfs tmpfs /root/dev/shm
