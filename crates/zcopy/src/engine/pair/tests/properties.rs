@@ -245,8 +245,11 @@ impl Checks<'_> {
                 (false, true) => PACKET as u64,
                 (false, false) => 0,
             };
-            // A file may hold more than its size says: a step that expects its end moves a byte.
-            let ahead = ahead + u64::from(self.scenario.source.claimed_size.is_some());
+            // A file may hold more than its size said: a step that expects its end moves a byte.
+            let others = &self.scenario.interferences;
+            let holds_more = self.scenario.source.claimed_size.is_some()
+                || others.iter().any(Interference::changes_source);
+            let ahead = ahead + u64::from(holds_more);
             let paced = (n - report.hole_bytes()).saturating_sub(ahead);
             prop_assert!(
                 u128::from(paced) * 1_000_000_000 <= allowed,
