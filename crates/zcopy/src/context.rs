@@ -190,31 +190,36 @@ impl<'a, K: Kernel> Context<'a, K> {
         }
     }
 
-    /// Returns whether a larger pipe is of use, after `moved` bytes or by the source's size. A limit
-    /// says nothing: it is only an upper bound.
+    /// Returns whether larger pipes are of use, after `moved` bytes or by the source's size: at the
+    /// end of a stream they would come too late. A limit says nothing: it is only an upper bound.
+    /// Returns false if the pipes have been enlarged, or may not be.
     #[inline]
-    pub(crate) fn is_long(&self, moved: u64, source: &Endpoint<'_>) -> bool {
+    pub(crate) fn should_grow_pipes(&self, moved: u64, source: &Endpoint<'_>) -> bool {
+        if !self.may_grow {
+            return false;
+        }
         let is_large =
             source.info.size.is_some() && self.total.is_some_and(|n| n > plan::GROW_PIPES_ABOVE);
-        is_large || moved > plan::GROW_PIPES_ABOVE
+        let is_long = || moved > plan::GROW_PIPES_ABOVE;
+        is_large || is_long() && source.available(&self.kernel) != Available::End
     }
 
-    /// Enlarges the caller's pipes, once, when `is_long` says that the transfer is long. Returns
-    /// the new capacity of the source, if it has become larger.
+    /// Enlarges the caller's pipes, once, if `should_grow`. Returns the new capacity of the source, if
+    /// it has become larger.
     ///
     /// Between two pipes the cost is the number of times that the processes take turns, which the
     /// smaller pipe determines.
     #[inline]
     pub(crate) fn grow_pipes<'e>(
         &mut self,
-        is_long: bool,
+        should_grow: bool,
         source: Option<&Endpoint<'e>>,
         sinks: impl Iterator<Item = &'e Endpoint<'e>>,
     ) -> Option<usize>
     where
         'a: 'e,
     {
-        if !(self.may_grow && is_long) {
+        if !(self.may_grow && should_grow) {
             return None;
         }
         self.may_grow = false;

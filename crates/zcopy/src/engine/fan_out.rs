@@ -204,9 +204,10 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         self.begin_sharing_or_writing();
         self.give_lone_reader_a_pipe();
         let source = &self.backlog.state.source;
-        let is_long = self.context.is_long(self.backlog.head_position, source);
+        let moved = self.backlog.head_position;
+        let should_grow = self.context.should_grow_pipes(moved, source);
         let sinks = self.sinks.iter().map(|sink| &sink.state.sink);
-        if let Some(capacity) = self.context.grow_pipes(is_long, Some(source), sinks) {
+        if let Some(capacity) = self.context.grow_pipes(should_grow, Some(source), sinks) {
             self.backlog.state.source_capacity = Some(capacity);
         }
         Ok(self.wait_for_source())

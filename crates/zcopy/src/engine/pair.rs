@@ -388,9 +388,9 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         }
         // This comes before the wait because a pipe that grows may have room at once.
         let (source, sink) = (&self.state.source, &self.state.sink);
-        let is_long = self.context.is_long(self.context.bytes, source);
+        let should_grow = self.context.should_grow_pipes(self.context.bytes, source);
         let sink = std::iter::once(sink);
-        if let Some(capacity) = self.context.grow_pipes(is_long, Some(source), sink) {
+        if let Some(capacity) = self.context.grow_pipes(should_grow, Some(source), sink) {
             self.state.source_capacity = Some(capacity);
         }
         if !self.has_waited

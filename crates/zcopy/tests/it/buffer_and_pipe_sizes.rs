@@ -94,7 +94,7 @@ fn a_large_buffer_makes_no_message_larger() {
 
 #[test]
 fn pipes_are_enlarged_to_the_requested_size_and_never_shrunk() {
-    let source = file(&pattern(40_000));
+    let source = file(&pattern(100_000));
     let null = null();
     for to_two in [false, true] {
         for (old_size, requested, new_size) in [
@@ -104,7 +104,8 @@ fn pipes_are_enlarged_to_the_requested_size_and_never_shrunk() {
             (64 << 10, 0, 64 << 10),
             (512 << 10, 256 << 10, 512 << 10),
         ] {
-            let (_reader, sink) = pipe();
+            let (reader, sink) = pipe();
+            let reading = std::thread::spawn(move || read_to_end(&reader).len());
             fcntl_setpipe_size(&sink, old_size).unwrap();
             let transfer = Transfer::new(&source, &sink)
                 .source_offset(0)
@@ -114,17 +115,22 @@ fn pipes_are_enlarged_to_the_requested_size_and_never_shrunk() {
             assert_eq!(fcntl_getpipe_size(&sink), Ok(new_size), "{what}");
             let grown = Some(new_size).filter(|new_size| *new_size > old_size);
             assert_eq!(report.grown_sink(), grown, "{what}");
+            drop(sink);
+            assert_eq!(reading.join().unwrap(), 100_000);
         }
     }
-    let (_reader, sink) = pipe();
+    let (reader, sink) = pipe();
+    let reading = std::thread::spawn(move || read_to_end(&reader).len());
     let transfer = Transfer::new(&source, &sink).pipe_size(MIB);
     assert_eq!(transfer.grow_pipes(false).run().unwrap().grown_sink(), None);
+    drop(sink);
+    assert_eq!(reading.join().unwrap(), 100_000);
 }
 
 /// If a user requests more than is allowed, the pipe gets the largest size that is allowed.
 #[test]
 fn a_pipe_larger_than_allowed_becomes_as_large_as_allowed() {
-    let source = file(&pattern(40_000));
+    let source = file(&pattern(100_000));
     let (_reader, sink) = pipe();
     let transfer = Transfer::new(&source, &sink);
     let grown = transfer.pipe_size(usize::MAX).run().unwrap().grown_sink();

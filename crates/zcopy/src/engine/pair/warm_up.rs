@@ -1,6 +1,7 @@
 //! The end of the warm-up.
 
 use super::PairEngine;
+use crate::endpoint::Available;
 use crate::fd_info::Kind;
 use crate::plan;
 use crate::sys::Kernel;
@@ -14,16 +15,18 @@ impl<K: Kernel> PairEngine<'_, K> {
         is_bulk && self.state.in_flight() == 0 && self.is_pipe_worthwhile()
     }
 
-    /// A relay's pipe is small, and costs less.
+    /// Returns whether a private pipe is likely to save more than it costs. A relay's pipe is small,
+    /// and costs less.
     fn is_pipe_worthwhile(&self) -> bool {
         let source = &self.state.source;
         let has_bulk_waiting = || {
             let waiting = self.context.kernel.n_waiting(source.fd);
             waiting.map_or(true, |n| n >= plan::WAITING_BULK)
         };
-        source.info.kind != Kind::Stream
-            || self.context.options.relayed
-            || self.context.bytes >= plan::LONG_STREAM
-            || has_bulk_waiting()
+        let is_long = self.context.options.relayed || self.context.bytes >= plan::LONG_STREAM;
+        match source.info.kind {
+            Kind::Stream => is_long || has_bulk_waiting(),
+            _ => is_long || source.available(&self.context.kernel) != Available::End,
+        }
     }
 }
