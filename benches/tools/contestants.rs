@@ -109,5 +109,9 @@ pub(crate) const HASHED_TREES: &[Contestant] = &[
         "cp -r, then sha256sum",
         &[("cp", &["-r", "IN", "OUT"]), ("sha256sum", &["COPIED"])],
     ),
-    one("dircopy", &[("dircopy", &["-i", "IN", "-o", "OUT"])]),
+    // It copies nothing into a directory that is missing, and succeeds.
+    one(
+        "dircopy",
+        &[("mkdir", &["OUT"]), ("dircopy", &["-i", "IN", "-o", "OUT"])],
+    ),
 ];
