@@ -359,7 +359,8 @@
 //! 5. Blocking and non-blocking descriptors both work.
 //! 6. Each call moves a bounded number of bytes, so that observers are called often and can stop
 //!    the transfer promptly.
-//! 7. A transfer is never slower than read and write, beyond noise.
+//! 7. A transfer is never slower than read and write, beyond noise. The page "Benchmarks" of the
+//!    repository lists where that was not reached.
 //! 8. The plan and the report say whether the kernel shares pages.
 //! 9. Other processes and threads may use the same files, pipes and sockets meanwhile: the transfer
 //!    neither overwrites, doubles nor skips their bytes.

@@ -83,6 +83,7 @@ fn table(printed: &str) -> String {
             }
         } else if !line.starts_with(' ') {
             pair = line;
+            ratios.clear();
         }
     }
     table
@@ -94,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_pair_has_a_row_of_its_three_ratios() {
-        let printed = "file_to_pipe/64KiB\n  plan  1.00 GB/s\n  \
+        let printed = "file_to_null/1MiB\n  plan: 1.00 [0.96, 0.98] x the best strategy\n\
+                       file_to_pipe/64KiB\n  plan  1.00 GB/s\n  \
                        plan: 0.97 [0.96, 0.98] x the best strategy\n  \
                        plan: 2.00 [1.90, 2.10] x buffered\n  \
                        plan: 3.00 [2.00, 4.00] x std::io::copy\n";

@@ -140,6 +140,7 @@ impl Child {
     }
 
     /// Calls `std::io::copy` instead of a transfer.
+    #[cfg(target_pointer_width = "64")]
     pub(crate) fn copying_by_std(self) -> Self {
         self.set("STD", "1".to_owned())
     }

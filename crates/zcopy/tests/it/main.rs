@@ -62,6 +62,7 @@ mod strategies_table;
 mod syscall_counts;
 mod traits;
 
+#[cfg(target_pointer_width = "64")]
 mod call_table;
 mod child_process;
 mod concurrency;
