@@ -55,7 +55,7 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     ///
     /// let source = std::fs::File::open("/proc/self/exe")?;
     /// let (_reader, sink) = std::io::pipe()?;
-    /// let transfer = Transfer::new(&source, &sink).limit(40_000);
+    /// let transfer = Transfer::new(&source, &sink).limit(100_000);
     /// assert_eq!(transfer.pipe_size(256 << 10).run()?.grown_sink(), Some(256 << 10));
     ///
     /// let (_reader, sink) = std::io::pipe()?;
