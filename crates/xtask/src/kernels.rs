@@ -147,12 +147,12 @@ fn name_of(value: &impl ValueEnum) -> anyhow::Result<String> {
     Ok(value.get_name().to_owned())
 }
 
-/// What a command did in a guest.
+/// The output of a command in a guest, and its success.
 #[derive(Debug)]
-struct Ran {
-    /// What it printed.
+struct GuestOutput {
+    /// Its standard output and standard error.
     messages: String,
-    /// What a test program wrote to its log, and the status of the command.
+    /// The log of a test program, and the exit status of the command.
     results: String,
     /// The exit status was 0.
     has_succeeded: bool,
@@ -161,7 +161,7 @@ struct Ran {
 }
 
 /// Runs a command on a kernel.
-fn run_in_guest(kernel: &Kernel, job: &Job<'_>, args: &Args) -> anyhow::Result<Ran> {
+fn run_in_guest(kernel: &Kernel, job: &Job<'_>, args: &Args) -> anyhow::Result<GuestOutput> {
     let guest = Guest {
         kernel,
         job,
@@ -178,7 +178,7 @@ fn run_in_guest(kernel: &Kernel, job: &Job<'_>, args: &Args) -> anyhow::Result<R
         format!("{release} did not come to its command: {log}")
     })?;
     let (messages, results) = said.rsplit_once("\nRESULTS\n").unwrap_or((said, ""));
-    Ok(Ran {
+    Ok(GuestOutput {
         messages: messages.to_owned(),
         results: results.to_owned(),
         has_succeeded: results.contains("END 0\n"),

@@ -33,8 +33,8 @@ pub(crate) const OFFLOAD_ABOVE: u64 = 32 << 10;
 /// `/dev/null`.
 pub(crate) const FILE_OFFLOAD_ABOVE: u64 = 64 << 10;
 
-/// A transfer of more bytes than this enlarges the caller's pipes. A pipe that nobody has enlarged
-/// holds as many: what fits gains nothing from a larger one.
+/// A transfer of more bytes than this enlarges the caller's pipes. Fewer bytes fit into a pipe of
+/// the default size, and gain nothing from a larger one.
 pub(crate) const GROW_PIPES_ABOVE: u64 = pipe::DEFAULT_CAPACITY as u64;
 
 /// The length in bytes of the shortest warm-up, during which a strategy that needs no preparation

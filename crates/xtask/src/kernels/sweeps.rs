@@ -11,7 +11,7 @@ use super::package::Kernel;
 use super::{name_of, run_in_guest};
 use crate::programs::{Build, Programs};
 
-/// An emulated processor is about so many times slower than the machine's own.
+/// An emulated processor is about ten times slower than the machine's own.
 const TIMEOUT_MULTIPLIER: u32 = 10;
 
 /// A sweep that a guest can run.

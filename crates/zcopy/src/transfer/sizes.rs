@@ -26,9 +26,12 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// use zcopy::Transfer;
     ///
     /// let zeros = std::fs::File::open("/dev/zero")?;
-    /// let (_reader, sink) = std::io::pipe()?;
-    /// let report = Transfer::new(&zeros, &sink).limit(40_000).grow_pipes(false).run()?;
+    /// let (mut reader, sink) = std::io::pipe()?;
+    /// let reading = std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
+    /// let report = Transfer::new(&zeros, &sink).limit(100_000).grow_pipes(false).run()?;
     /// assert_eq!(report.grown_sink(), None);
+    /// drop(sink);
+    /// assert_eq!(reading.join().expect("the reader does not panic")?, 100_000);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn grow_pipes(mut self, grow: bool) -> Self {

@@ -249,7 +249,7 @@ fn stays(
             let reads = kernel.results(Call::Read);
             let is_unknown = reads.iter().any(|answer| !matches!(answer, Ok(1..)));
             prop_assert!(is_unknown || n_read(kernel, source) > 0, "it is rewound");
-            // What was reserved is read into the buffer at the end. The next run shows it.
+            // At its end a run reads the reserved bytes into the buffer. The next run filters them.
             let left = [waited, &data[..gone]].concat().split_off(taken.len());
             prop_assert!(left.starts_with(&filter.left));
             left
