@@ -181,6 +181,7 @@ impl Pair {
     ) -> Taken {
         let (mut source, feeder) = self.source.open(files, bytes);
         let (mut sink, drainer) = self.sink.open(files);
+        Peers::wait_for_source(&source, bytes);
         let start = before();
         let n_bytes = match mover {
             Mover::Plan => Transfer::new(&source, &sink).run().map(|it| it.bytes()),

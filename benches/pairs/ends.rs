@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::LazyLock;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::net::sockopt;
 
@@ -141,6 +142,23 @@ impl Peers {
             return thread::spawn(|| ());
         }
         feeder
+    }
+
+    /// Waits until the source of a stream holds the first bytes, up to the capacity of a pipe: its
+    /// writer is at work or blocked, as in a pipeline, and no transfer begins with a sleep whose
+    /// length the scheduler chooses.
+    pub(super) fn wait_for_source(source: &Stream, bytes: u64) {
+        const PATIENCE: Duration = Duration::from_millis(10);
+        if matches!(source, Stream::File(_)) {
+            return;
+        }
+        let start = Instant::now();
+        let wanted = bytes.min(64 << 10);
+        while rustix::io::ioctl_fionread(source).is_ok_and(|n| n < wanted)
+            && start.elapsed() < PATIENCE
+        {
+            thread::yield_now();
+        }
     }
 
     /// Waits until the other end is closed, if the peers work apart.

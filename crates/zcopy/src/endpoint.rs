@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::call_error::CallError;
 use crate::fd_info::{self, FdInfo, Kind};
+use crate::pipe;
 use crate::side::Side;
 use crate::sys::{
     Blocking, Errno, FdAt, Kernel, OFlags, PollFd, PollFlags, Result, SeekFrom, Status, retried,
@@ -224,6 +225,21 @@ impl<'fd> Endpoint<'fd> {
         } else {
             Available::Bytes
         }
+    }
+
+    /// Whether it is a pipe that holds as much as one of the default size can, and that a writer
+    /// still has open: more bytes are likely to follow.
+    pub(crate) fn is_full_and_written<K: Kernel>(&self, kernel: &K) -> bool {
+        let is_full = || {
+            kernel
+                .n_waiting(self.fd)
+                .is_ok_and(|n| n >= pipe::DEFAULT_CAPACITY as u64)
+        };
+        let is_written = || {
+            let found = self.poll(kernel, PollFlags::IN);
+            found.is_ok_and(|found| !found.contains(PollFlags::HUP))
+        };
+        self.info.kind == Kind::Pipe && is_full() && is_written()
     }
 
     /// Whether it may be a FIFO that no process has opened for writing. It polls as if a writer

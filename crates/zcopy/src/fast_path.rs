@@ -172,11 +172,12 @@ fn max_offload_above(sink: &FdInfo) -> u64 {
     match sink.kind {
         Kind::Regular => plan::PRIVATE_PIPE_ABOVE,
         Kind::Null => plan::FILE_OFFLOAD_ABOVE,
+        Kind::Pipe => plan::FILE_TO_PIPE_OFFLOAD_ABOVE,
         _ => plan::OFFLOAD_ABOVE,
     }
 }
 
-/// Returns whether the source is a file of at most 32 KiB, or a file without holes of at most the
+/// Returns whether the source is a file of at most 32 KiB (12 KiB into a pipe), or a file without holes of at most the
 /// size that the plan would read and write too.
 fn is_small<K: Kernel>(
     kernel: &K,

@@ -33,6 +33,10 @@ pub(crate) const OFFLOAD_ABOVE: u64 = 32 << 10;
 /// `/dev/null`.
 pub(crate) const FILE_OFFLOAD_ABOVE: u64 = 64 << 10;
 
+/// Up to this many bytes read and write are faster from a file to a pipe, which `splice` and
+/// `sendfile` give pages without a private pipe.
+pub(crate) const FILE_TO_PIPE_OFFLOAD_ABOVE: u64 = 12 << 10;
+
 /// A transfer of more bytes than this enlarges the caller's pipes. Fewer bytes fit into a pipe of
 /// the default size, and gain nothing from a larger one.
 pub(crate) const GROW_PIPES_ABOVE: u64 = pipe::DEFAULT_CAPACITY as u64;
@@ -305,7 +309,8 @@ impl Plan {
     /// moves 32 KiB or fills the buffer. It continues up to 512 KiB while a socket that is not
     /// relayed holds less than another 128 KiB. After it the transfer changes to
     /// [`strategy`](Self::strategy). A stream may consist of a few short messages, for which a
-    /// private pipe costs more than it saves. A pattern that is repeated by `tee` begins with write
+    /// private pipe costs more than it saves. Into a file or stream socket there is no warm-up if the
+    /// source is a pipe that holds 64 KiB when the transfer begins and that a writer still has open. A pattern that is repeated by `tee` begins with write
     /// for the same reason, for 128 KiB.
     ///
     /// If a sink refuses the warm-up by `splice`, the transfer continues with the strategy that
@@ -365,6 +370,10 @@ impl fmt::Display for Plan {
             write!(f, "\nwarm-up: {warm_up}, for the first 128 KiB")?;
             if self.source.kind != Kind::Pattern {
                 f.write_str(" and until one step moves 32 KiB")?;
+            }
+            let is_from_pipe = self.source.kind == Kind::Pipe;
+            if is_from_pipe && matches!(self.sinks[0].kind, Kind::Stream | Kind::Regular) {
+                f.write_str(", unless the pipe is full at the beginning")?;
             }
             // A relay does not ask its sockets, and shows no plan.
             if self.source.kind == Kind::Stream {

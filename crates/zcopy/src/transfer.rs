@@ -210,8 +210,8 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// or stream socket. A transfer that reaches the limit ends with [`Ended::Limit`]. `None` means
     /// no limit.
     ///
-    /// A limit forbids no strategy, but the plan depends on it: with a limit of at most 32 KiB the
-    /// transfer most often reads and writes, and up to 256 KiB (from a file to a pipe or `/dev/null`
+    /// A limit forbids no strategy, but the plan depends on it: with a limit of at most 32 KiB (from
+    /// a file to a pipe 12 KiB) the transfer most often reads and writes, and up to 256 KiB (from a file to a pipe or `/dev/null`
     /// 1 MiB) it prefers strategies that need no preparation. A clone shares whole blocks, and another strategy moves the rest; with
     /// [`Reflink::Always`] the limit must be a multiple of the block size, unless both files end
     /// there.

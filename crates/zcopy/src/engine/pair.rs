@@ -132,9 +132,10 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             Pieces::Divisible
         };
         let bad = BadBlocks::new(options.skip_errors, callbacks.on_skip, pieces);
+        let phase = warm_up::first_phase(&kernel, &plan, &source, &sink, &options);
         let mut engine = Self {
             main_strategy: plan.strategy(),
-            phase: plan.warm_up().map_or(Phase::Main, Phase::WarmUp),
+            phase,
             extents: (is_searched && !counts_records).then(|| Extents::new(shown_to)),
             source_drop_window: DropWindow::new(&source, options.cache),
             sink_drop_window: DropWindow::new(&sink, options.cache),

@@ -1,6 +1,9 @@
 //! Decides how well each strategy suits a source and a sink, and why.
 
-use super::{FILE_OFFLOAD_ABOVE, OFFLOAD_ABOVE, PRIVATE_PIPE_ABOVE, goes_by_cursor, remaining};
+use super::{
+    FILE_OFFLOAD_ABOVE, FILE_TO_PIPE_OFFLOAD_ABOVE, OFFLOAD_ABOVE, PRIVATE_PIPE_ABOVE,
+    goes_by_cursor, remaining,
+};
 use crate::fd_info::{FdInfo, FileSystem, Kind, Memory};
 use crate::options::{Options, Reflink, SkipErrors, Sparse};
 use crate::pipe::LARGEST_PACKET;
@@ -111,6 +114,10 @@ fn why_buffered_is_better(
         {
             None
         }
+        (Kind::Regular, Kind::Pipe) if at_most(FILE_TO_PIPE_OFFLOAD_ABOVE) => {
+            Some("at most 12 KiB are left, which read and write move faster")
+        }
+        (Kind::Regular, Kind::Pipe) => source.size.is_none().then_some(CLAIMS_EMPTY),
         _ if at_most(OFFLOAD_ABOVE) => Some(FEW),
         _ if at_most(offload_above(source, sink, options)) => {
             Some("little of the file is left, and read and write need no preparation")
@@ -139,6 +146,7 @@ pub(crate) fn offload_above(source: &FdInfo, sink: &FdInfo, options: &Options) -
             PRIVATE_PIPE_ABOVE
         }
         (Kind::Regular, Ext4 | Tmpfs | Xfs, Kind::Regular | Kind::Null) => FILE_OFFLOAD_ABOVE,
+        (Kind::Regular, _, Kind::Pipe) => FILE_TO_PIPE_OFFLOAD_ABOVE,
         _ => OFFLOAD_ABOVE,
     }
 }

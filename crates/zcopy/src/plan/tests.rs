@@ -36,6 +36,7 @@ fn sizes() -> impl prop::strategy::Strategy<Value = u64> {
         2 => 0..10_u64,
         1 => around(OFFLOAD_ABOVE),
         1 => around(FILE_OFFLOAD_ABOVE),
+        1 => around(FILE_TO_PIPE_OFFLOAD_ABOVE),
         1 => around(PRIVATE_PIPE_ABOVE),
         1 => around(ONE_CALL),
         1 => around(8 << 20),

@@ -13,7 +13,8 @@ use crate::transfer::Transfer;
 /// has the options, the report and the errors that it would have outside a series.
 ///
 /// It saves calls for files that the transfer reads and writes without a plan: of at most 32 KiB,
-/// or of at most 64 KiB into `/dev/null` and 256 KiB into a file, depending on the file system.
+/// 12 KiB into a pipe, or of at most 64 KiB into `/dev/null` and 256 KiB into a file, depending on
+/// the file system.
 /// These transfers may have the options [`grow_pipes`](Transfer::grow_pipes),
 /// [`pipe_size`](Transfer::pipe_size), [`reflink`](Transfer::reflink) other than `Always`, and
 /// [`sparse`](Transfer::sparse) other than `Detect`. With any other option, or a larger file, a

@@ -49,6 +49,7 @@ mod kernel_tls;
 mod message_boundaries;
 mod networks;
 mod urgent_bytes;
+mod warm_up;
 
 mod allocations;
 mod buffer_and_pipe_sizes;

@@ -1,10 +1,31 @@
-//! The end of the warm-up.
+//! The beginning and the end of the warm-up.
 
-use super::PairEngine;
-use crate::endpoint::Available;
+use super::{PairEngine, Phase};
+use crate::endpoint::{Available, Endpoint};
 use crate::fd_info::Kind;
-use crate::plan;
+use crate::options::Options;
+use crate::plan::{self, Plan};
 use crate::sys::Kernel;
+
+/// Returns the phase in which a transfer by this plan begins. Into a file or socket, a full pipe
+/// that is still written to needs no warm-up: more bytes are likely to follow than a private pipe
+/// costs. Into a pipe or `/dev/null`, 128 KiB measured 0.8 to 0.9 times the speed that way.
+pub(super) fn first_phase<K: Kernel>(
+    kernel: &K,
+    plan: &Plan,
+    source: &Endpoint<'_>,
+    sink: &Endpoint<'_>,
+    options: &Options,
+) -> Phase {
+    let gains_from_pipe = matches!(sink.info.kind, Kind::Stream | Kind::Regular);
+    match plan.warm_up() {
+        Some(_) if gains_from_pipe && !options.relayed && source.is_full_and_written(kernel) => {
+            Phase::Main
+        }
+        Some(strategy) => Phase::WarmUp(strategy),
+        None => Phase::Main,
+    }
+}
 
 impl<K: Kernel> PairEngine<'_, K> {
     /// Returns whether a step that moved `n` bytes ends the warm-up: the bytes come in bulk, none is
