@@ -128,7 +128,8 @@ const STABLE: &str = "file that can still change, pipe, socket → pipe, socket,
 const STABLE_FILE: &str = "file that can still change → file, block device, with `stable(true)`, \
                            where no blocks can be shared";
 const STABLE_CLONE: &str = "the same, where blocks may be shared";
-const SMALL: &str = "any → any, at most 32 KiB by size or limit";
+const SMALL: &str = "any other → any, at most 32 KiB by size or limit";
+const SMALL_TO_PIPE: &str = "regular, memfd → pipe, at most 12 KiB by size or limit";
 const SMALL_FILE: &str =
     "regular on ext4, tmpfs, xfs → regular, `/dev/null`, at most 64 KiB by size or limit";
 const SMALL_LOCAL: &str =
@@ -220,6 +221,7 @@ fn the_table_has_the_rows_that_are_tested() {
     let mut tested: Vec<_> = ROWS.iter().map(|(row, _)| *row).collect();
     tested.extend([STABLE_FILE, STABLE_CLONE]);
     tested.extend([INSPECTED, STABLE, SMALL, SMALL_FILE, SMALL_LOCAL]);
+    tested.push(SMALL_TO_PIPE);
     tested.extend([SMALL_ACROSS, DIRECT_STREAM, DIRECT_FILE, OFFSET, SHORT]);
     tested.sort_unstable();
     let mut rows: Vec<_> = table().into_iter().map(|(row, _)| row).collect();
@@ -265,7 +267,7 @@ fn short_transfers_take_the_same_strategies_in_the_order_of_the_last_row() {
 #[test]
 fn small_transfers_are_read_and_written() {
     let expected = order(SMALL);
-    for row in [SMALL_FILE, SMALL_LOCAL, SMALL_ACROSS] {
+    for row in [SMALL_TO_PIPE, SMALL_FILE, SMALL_LOCAL, SMALL_ACROSS] {
         assert_eq!(order(row), expected, "{row}");
     }
     for (row, pairs_of_row) in ROWS {
@@ -304,6 +306,7 @@ fn small((from, to): (S, K)) -> usize {
     match (source, sink) {
         (Some(source), Some(_)) if ["Ext4", "Tmpfs", MEMFD].contains(&&*source) => 256 << 10,
         (Some(source), Some(sink)) if source != sink => 128 << 10,
+        (Some(_), None) if matches!(to, K::Pipe | K::Fifo) => 12 << 10,
         (Some(source), None) if to == K::Null && source != "Btrfs" => 64 << 10,
         (Some(source), Some(_)) if source != "Btrfs" => 64 << 10,
         _ => 32 << 10,
