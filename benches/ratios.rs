@@ -3,8 +3,9 @@
 //! Prints a table: for each pair and size the median throughput of every mover with its spread, its
 //! processor time and its system calls, and the plan's throughput as a ratio to the best single
 //! strategy, to `buffered` and to `std::io::copy`, with its 95 % interval. At the end it names the
-//! pairs at which read and write are ahead. `ZCOPY_BENCH_SIZES` and `ZCOPY_BENCH_TURNS` [default: 31
-//! below 1 MiB, 15 from there on] say how much; arguments choose pairs by a part of their name.
+//! pairs at which read and write are ahead. `ZCOPY_BENCH_SIZES` and `ZCOPY_BENCH_TURNS` say how much
+//! [default: 31 turns below 1 MiB and 15 from there on, and up to three times as many until the
+//! intervals are below 5 %]; arguments choose pairs by a part of their name.
 //! The order within a turn is random, because the first transfer after a pause finds cold memory.
 //! With `--apart` the writers of the sources end before a transfer begins, and the readers of the
 //! sinks begin when it has ended: what is measured is the cost of the transfer alone. `--record DIR`
@@ -36,6 +37,17 @@ const SIZES: &str = "4KiB,32KiB,64KiB,128KiB,256KiB,512KiB,1MiB,16MiB,64MiB";
 /// The sizes of which a pipe without privileges has room for twice as much, and sockets for all.
 const SIZES_APART: &str = "1B,4KiB,32KiB,64KiB,256KiB,512KiB";
 
+/// The width of an interval, as a part of its median, below which a pair needs no more turns.
+const NARROW: f64 = 0.05;
+
+/// How many turns a pair gets.
+#[derive(Clone, Copy)]
+struct Turns {
+    least: usize,
+    /// It gets more than the least, up to this many, until its intervals are narrow.
+    most: usize,
+}
+
 /// The time and the processor time of one transfer.
 struct Taken {
     time: Duration,
@@ -57,12 +69,22 @@ fn main() {
     let wanted: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
     let turns = std::env::var("ZCOPY_BENCH_TURNS").ok();
     let wanted_turns = turns.and_then(|turns| turns.parse().ok());
-    let turns_of = |bytes| match wanted_turns {
-        _ if is_test => 1,
-        Some(turns) => turns,
-        // The times of short transfers spread more.
-        None if bytes < 1 << 20 => 31,
-        None => 15,
+    let turns_of = |bytes| {
+        let exactly = |turns| Turns {
+            least: turns,
+            most: turns,
+        };
+        let at_least = |turns| Turns {
+            least: turns,
+            most: 3 * turns,
+        };
+        match wanted_turns {
+            _ if is_test => exactly(1),
+            Some(turns) => exactly(turns),
+            // The times of short transfers spread more.
+            None if bytes < 1 << 20 => at_least(31),
+            None => at_least(15),
+        }
     };
     let mut measured = Vec::new();
     for (size, bytes) in sizes_or(default_sizes) {
@@ -92,7 +114,9 @@ fn main() {
 }
 
 /// Measures the movers of a pair in turns, each turn in random order.
-fn measure(pair: &Pair, files: &Files, bytes: u64, turns: u32) -> format::Pair {
+fn measure(pair: &Pair, files: &Files, bytes: u64, turns: Turns) -> format::Pair {
+    /// The intervals are made anew after this many further turns.
+    const BETWEEN_LOOKS: usize = 8;
     let movers: Vec<Mover> = pair.movers().collect();
     // Short transfers are repeated within a turn, so that one turn lasts about as long as 64 MiB
     // take.
@@ -103,33 +127,46 @@ fn measure(pair: &Pair, files: &Files, bytes: u64, turns: u32) -> format::Pair {
         cpu_nanoseconds: Vec::new(),
         system_calls: None,
     };
-    let mut measured: Vec<_> = movers.iter().map(empty).collect();
+    let mut measured = format::Pair {
+        name: pair.name.to_owned(),
+        bytes,
+        movers: movers.iter().map(empty).collect(),
+    };
     let mut order: Vec<usize> = (0..movers.len()).collect();
     // The first of several turns warms up.
-    let warm_ups = u32::from(turns > 1);
-    for turn in 0..turns + warm_ups {
+    let mut is_warm = turns.most == 1;
+    loop {
+        let taken = measured.movers[0].nanoseconds.len();
+        let further = taken.checked_sub(turns.least);
+        if taken == turns.most
+            || further.is_some_and(|n| n.is_multiple_of(BETWEEN_LOOKS)) && is_narrow(&measured)
+        {
+            return measured;
+        }
         fastrand::shuffle(&mut order);
         for &index in &order {
             let taken: Vec<_> = (0..repeats)
                 .map(|_| time(pair, files, bytes, movers[index]))
                 .collect();
-            if turn < warm_ups {
+            if !is_warm {
                 continue;
             }
             let middle = spread(taken.iter().map(|taken| taken.time.as_nanos() as f64)).median;
             let cpu: Duration = taken.iter().map(|taken| taken.cpu).sum();
             // A median of whole numbers is positive, or a time would be.
             #[allow(clippy::cast_sign_loss, reason = "times are positive")]
-            measured[index].nanoseconds.push(middle.round() as u64);
+            measured.movers[index]
+                .nanoseconds
+                .push(middle.round() as u64);
             let cpu = cpu.as_nanos() / u128::from(repeats);
-            measured[index].cpu_nanoseconds.push(cpu as u64);
+            measured.movers[index].cpu_nanoseconds.push(cpu as u64);
         }
+        is_warm = true;
     }
-    format::Pair {
-        name: pair.name.to_owned(),
-        bytes,
-        movers: measured,
-    }
+}
+
+fn is_narrow(pair: &format::Pair) -> bool {
+    ratios(pair).all(|(_, ratio)| ratio.high - ratio.low < NARROW * ratio.median)
 }
 
 /// Moves the bytes once.
@@ -188,24 +225,31 @@ fn report(pair: &format::Pair, size: &str) {
             calls.unwrap_or_default(),
         );
     }
-    let find = |name: &str| find(pair, name);
+    for (name, Middle { low, median, high }) in ratios(pair) {
+        println!("  plan: {median:.2} [{low:.2}, {high:.2}] x {name}");
+    }
+}
+
+/// The throughput of the plan as a ratio to others, which are named.
+fn ratios(pair: &format::Pair) -> impl Iterator<Item = (&'static str, Middle)> {
     let middle =
         |mover: &format::Mover| spread(mover.nanoseconds.iter().map(|ns| *ns as f64)).median;
-    let Some(plan) = find("plan") else { return };
     let others = pair.movers.iter();
     let strategies = others.filter(|mover| mover.name != "plan" && mover.name != "std_io_copy");
     let best = strategies.min_by(|a, b| middle(a).total_cmp(&middle(b)));
-    let buffered = find(&Mover::Forced(Strategy::Buffered).name());
+    let plan = find(pair, "plan");
     let named = [
         ("the best strategy", best),
-        ("buffered", buffered),
-        ("std::io::copy", find(&Mover::Std.name())),
+        (
+            "buffered",
+            find(pair, &Mover::Forced(Strategy::Buffered).name()),
+        ),
+        ("std::io::copy", find(pair, &Mover::Std.name())),
     ];
-    for (name, other) in named {
-        let Some(other) = other else { continue };
-        let Middle { low, median, high } = speed_ratio(&plan.nanoseconds, &other.nanoseconds);
-        println!("  plan: {median:.2} [{low:.2}, {high:.2}] x {name}");
-    }
+    named.into_iter().filter_map(move |(name, other)| {
+        let ratio = speed_ratio(&plan?.nanoseconds, &other?.nanoseconds);
+        Some((name, ratio))
+    })
 }
 
 fn find<'a>(pair: &'a format::Pair, name: &str) -> Option<&'a format::Mover> {
