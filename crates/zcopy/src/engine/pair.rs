@@ -389,7 +389,8 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         }
         // This comes before the wait because a pipe that grows may have room at once.
         let (source, sink) = (&self.state.source, &self.state.sink);
-        let should_grow = self.context.should_grow_pipes(self.context.bytes, source);
+        let has_pipe = source.info.kind == Kind::Pipe || sink.info.kind == Kind::Pipe;
+        let should_grow = has_pipe && self.context.should_grow_pipes(self.context.bytes, source);
         let sink = std::iter::once(sink);
         if let Some(capacity) = self.context.grow_pipes(should_grow, Some(source), sink) {
             self.state.source_capacity = Some(capacity);

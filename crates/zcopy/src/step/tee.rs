@@ -12,7 +12,7 @@
 //! | `EAGAIN` | the sink is full (or the source is empty, which the caller excludes) | waits |
 //! | `EINTR` | a signal arrived | repeated |
 //! | any other | an error of the sink: reading from a pipe cannot fail | fails |
-//! | returns 0, and the source holds bytes | another process has filled the sink | repeated |
+//! | returns 0, and the source holds bytes | another process has filled the sink | waits |
 //! | returns 0 | the source is empty and has no writer | the source has ended |
 //!
 //! # Kernel notes
@@ -42,7 +42,9 @@ pub(crate) fn duplicate<K: Kernel>(
     blocking: Blocking,
 ) -> Result<Step, CallError> {
     match kernel.tee(source, sink, len as usize, flags(blocking)) {
-        Ok(0) if kernel.n_waiting(source).is_ok_and(|n| n > 0) => Ok(Step::Repeat),
+        Ok(0) if kernel.n_waiting(source).is_ok_and(|n| n > 0) => {
+            Ok(Step::Blocked(Some(Side::Sink)))
+        }
         Ok(0) => Ok(Step::Eof),
         Ok(n) => Ok(Step::Moved(n as u64)),
         Err(errno) => on_errno("tee", Some(Side::Sink), Side::Sink, errno),

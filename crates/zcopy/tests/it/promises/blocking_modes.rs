@@ -94,8 +94,9 @@ fn promise_5_a_tick_costs_no_calls_between_files() {
     }
 }
 
-/// A tick does not keep a stream from its offload. A plan reads a stream that comes in small pieces,
-/// as on a slow machine, so that it gets several tries.
+/// A tick does not keep a stream from its offload. Each pair gets several tries, with and without a
+/// tick: a plan reads a stream that comes in small pieces, as on a slow machine, for as long as it
+/// does.
 #[test]
 fn promise_5_a_tick_changes_no_strategy() {
     const N_TRIES: usize = 10;
