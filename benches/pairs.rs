@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use zcopy::{Strategy, Transfer};
 
-use ends::{Sink, Source};
+use ends::{Sink, Source, Stream};
 #[allow(unused_imports, reason = "one benchmark alone has several sinks")]
 pub(crate) use fans::FANS;
 #[allow(unused_imports, reason = "one benchmark alone has a choice of peers")]
@@ -179,25 +179,47 @@ impl Pair {
         before: impl FnOnce() -> Start,
         after: impl FnOnce(Start) -> Taken,
     ) -> Taken {
+        self.observe_by(files, bytes, mover, |move_bytes| {
+            let start = before();
+            move_bytes();
+            after(start)
+        })
+    }
+
+    /// Moves `bytes` bytes once, when `around` calls what it is given.
+    ///
+    /// # Panics
+    ///
+    /// If anything fails, or not exactly `bytes` bytes arrive.
+    pub(crate) fn observe_by<Taken>(
+        &self,
+        files: &Files,
+        bytes: u64,
+        mover: Mover,
+        around: impl FnOnce(&mut dyn FnMut()) -> Taken,
+    ) -> Taken {
         let (mut source, feeder) = self.source.open(files, bytes);
         let (mut sink, drainer) = self.sink.open(files);
         Peers::wait_for_source(&source, bytes);
-        let start = before();
-        let n_bytes = match mover {
-            Mover::Plan => Transfer::new(&source, &sink).run().map(|it| it.bytes()),
-            Mover::Forced(strategy) => {
-                let transfer = Transfer::new(&source, &sink).strategy(strategy);
-                transfer.run().map(|it| it.bytes())
-            }
-            Mover::Std => Ok(source.copy_to(&mut sink)),
-        };
-        let taken = after(start);
-        let n_bytes = n_bytes.expect("the transfer");
+        let mut moved = Ok(0);
+        let taken = around(&mut || moved = move_bytes(mover, &mut source, &mut sink));
+        let n_bytes = moved.expect("the transfer");
         assert_eq!(n_bytes, bytes, "{} by {mover:?}", self.name);
         drop((source, sink));
         feeder.join().expect("the writer");
         let arrived = drainer.join().expect("the reader");
         assert!(arrived.is_none_or(|n| n == bytes), "{}", self.name);
         taken
+    }
+}
+
+/// Moves all bytes. It is a function of its own because callgrind counts by function.
+#[inline(never)]
+fn move_bytes(mover: Mover, source: &mut Stream, sink: &mut Stream) -> zcopy::Result<u64> {
+    let transfer = || Transfer::new(&*source, &*sink);
+    match mover {
+        Mover::Plan => transfer().run().map(|it| it.bytes()),
+        Mover::Forced(strategy) => transfer().strategy(strategy).run().map(|it| it.bytes()),
+        Mover::Std => Ok(source.copy_to(sink)),
     }
 }
