@@ -201,9 +201,9 @@ impl Pair {
         let (mut source, feeder) = self.source.open(files, bytes);
         let (mut sink, drainer) = self.sink.open(files);
         Peers::wait_for_source(&source, bytes);
-        let mut moved = Ok(0);
-        let taken = around(&mut || moved = move_bytes(mover, &mut source, &mut sink));
-        let n_bytes = moved.expect("the transfer");
+        let mut result = Ok(0);
+        let taken = around(&mut || result = move_bytes(mover, &mut source, &mut sink));
+        let n_bytes = result.expect("the transfer");
         assert_eq!(n_bytes, bytes, "{} by {mover:?}", self.name);
         drop((source, sink));
         feeder.join().expect("the writer");
