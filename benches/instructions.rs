@@ -7,6 +7,11 @@
 //! `ZCOPY_BENCH_SIZES` [default: 4 KiB and 64 KiB] says how much they move. With `--test` there is
 //! one pair.
 
+#![allow(
+    clippy::expect_used,
+    reason = "a benchmark that cannot run says why and ends"
+)]
+
 mod pairs;
 
 use std::process::Command;
