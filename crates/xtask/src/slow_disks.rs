@@ -120,7 +120,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut measured: Vec<_> = cases.map(|case| (case, Times::default())).collect();
     let mut two = TWO.contains(&args.only).then(TwoTimes::default);
     for turn in 0..args.turns {
-        let mut random = fastrand::Rng::with_seed(args.seed + turn);
+        // Another seed has other stalls in every turn.
+        let mut random = fastrand::Rng::with_seed(args.seed * 1000 + turn);
         for (case, times) in &mut measured {
             let seeds = [random.u64(..), random.u64(..)];
             let [source, destination] = case.speeds(seeds);

@@ -18,7 +18,8 @@ pub(super) fn page(pairs: &[Pair], machine: &Machine) -> Option<String> {
          `cargo xtask charts` writes this page from the record. [Benchmarks](../benchmarks.md)\n\
          describes the pairs and the method. CPU is the processor time of the thread that moves the\n\
          bytes, in seconds per GB. The best strategy is the one that was fastest when it was\n\
-         requested. A ratio above 1 means that the plan is faster; brackets have its 95 % interval.\n\n"
+         requested. A ratio above 1 means that the plan is faster; brackets have its 95 % interval.\n\
+         `std` is `std::io::copy`.\n\n"
         .to_owned();
     describe(machine, &mut page);
     let mut sizes: Vec<u64> = pairs.iter().map(|pair| pair.bytes).collect();
@@ -28,9 +29,10 @@ pub(super) fn page(pairs: &[Pair], machine: &Machine) -> Option<String> {
         let _ = write!(
             page,
             "\n## {}iB\n\n\
-             | pair | GB/s: plan | best strategy | read and write | `std::io::copy` | plan ÷ best \
-             | plan ÷ read and write | plan ÷ std | CPU: plan | read and write | std \
-             | calls per GiB: plan | read and write | std |\n\
+             | pair | GB/s: plan | GB/s: best strategy | GB/s: read and write | GB/s: std \
+             | plan ÷ best | plan ÷ read and write | plan ÷ std \
+             | CPU s/GB: plan | CPU s/GB: read and write | CPU s/GB: std \
+             | calls per GiB: plan | calls per GiB: read and write | calls per GiB: std |\n\
              |---|---:|---|---:|---:|---|---|---|---:|---:|---:|---:|---:|---:|\n",
             size_name(size)
         );
@@ -129,7 +131,7 @@ fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), show)
 }
 
-/// Three digits.
+/// A figure with three significant digits, or with all digits before its point.
 fn digits(figure: f64) -> String {
     match figure {
         100.0.. => format!("{figure:.0}"),

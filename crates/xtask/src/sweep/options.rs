@@ -158,7 +158,7 @@ impl Options {
         let mut scenarios = scenarios::all();
         scenarios.retain(|scenario| scenario.name().contains(text) && is_suitable(scenario));
         if scenarios.is_empty() {
-            println!("no scenario's name contains '{text}': --list lists them");
+            println!("no scenario of this sweep has a name with '{text}': --list lists them");
         }
         if let Some(n) = self.sample_scenarios {
             fastrand::Rng::with_seed(self.seed).shuffle(&mut scenarios);
