@@ -22,6 +22,8 @@ mod links;
 mod markdown;
 mod shell;
 
+pub(crate) use markdown::anchor;
+
 use markdown::Page;
 
 /// Where the pages stand whose shell lines are run. Other pages, such as CONTRIBUTING.md, have

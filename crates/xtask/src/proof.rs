@@ -7,11 +7,13 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
+mod summary;
+
 /// The page of most records, from the root of the workspace.
 const PAGE: &str = "docs/proof.md";
 
 /// Replaces the section with this heading in `docs/proof.md`, or adds it, with the date, the commit
-/// and the command of this run.
+/// and the command of this run. Writes the summary at the head of the page anew.
 ///
 /// # Errors
 ///
@@ -48,7 +50,18 @@ pub(crate) fn record_in(page: &'static str, heading: &str, text: &str) -> anyhow
         "`cargo xtask {}`, {date}, commit {commit}, Linux {kernel}:\n\n{text}\n",
         arguments.join(" ")
     );
-    fs::write(&path, replace(&old, heading, &section)).context(page)
+    fs::write(&path, replace(&old, heading, &section)).context(page)?;
+    summarize(&root)
+}
+
+/// Writes the table at the head of the page anew.
+fn summarize(root: &Path) -> anyhow::Result<()> {
+    const KERNELS: &str = "kernels.md";
+    let path = root.join(PAGE);
+    let page = fs::read_to_string(&path).context(PAGE)?;
+    let kernels = fs::read_to_string(root.join("docs").join(KERNELS)).context(KERNELS)?;
+    let section = summary::section(&page, &[(KERNELS, &kernels)]);
+    fs::write(&path, summary::put(&page, &section)).context(PAGE)
 }
 
 /// The page with another text under a heading.

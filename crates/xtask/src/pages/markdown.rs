@@ -71,7 +71,7 @@ impl Page {
 }
 
 /// The anchor that GitHub gives a heading.
-fn anchor(heading: &str) -> String {
+pub(crate) fn anchor(heading: &str) -> String {
     let kept = heading
         .chars()
         .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));

@@ -1,0 +1,133 @@
+//! The table at the head of docs/proof.md: one row for each section of the pages of proof.
+
+use std::fmt::Write as _;
+
+use crate::pages::anchor;
+
+/// The heading of the table.
+const HEADING: &str = "Summary";
+
+/// Returns the table, as a section. `others` are the other pages, with their names.
+pub(super) fn section(page: &str, others: &[(&str, &str)]) -> String {
+    let mut text =
+        "One row for each section below, and for those of the linked page. *Not told* means \
+         that the section measures, or tells its outcome in words.\n\n\
+         | section | date | commit | outcome |\n|---|---|---|---|\n"
+            .to_owned();
+    let pages = std::iter::once(("", page)).chain(others.iter().copied());
+    for (name, page) in pages {
+        let sections = page.split("\n## ").skip(1);
+        for (heading, body) in sections.filter_map(|section| section.split_once('\n')) {
+            let Some((date, commit)) = date_and_commit(body) else {
+                continue;
+            };
+            let anchor = anchor(heading);
+            let outcome = outcome(body);
+            let _ = writeln!(
+                text,
+                "| [{heading}]({name}#{anchor}) | {date} | {commit} | {outcome} |"
+            );
+        }
+    }
+    text
+}
+
+/// The page with the table as its first section.
+pub(super) fn put(page: &str, section: &str) -> String {
+    let title = format!("## {HEADING}\n\n");
+    let (head, rest) = page.split_once("## ").unwrap_or((page, ""));
+    let rest = match rest.strip_prefix(&title["## ".len()..]) {
+        Some(old) => old.split_once("\n## ").map_or("", |(_, rest)| rest),
+        None => rest,
+    };
+    format!("{head}{title}{section}\n## {rest}")
+}
+
+/// The date and the commit in the first line of a section, behind its command.
+fn date_and_commit(body: &str) -> Option<(&str, &str)> {
+    let (before, after) = body.split_once("commit ")?;
+    let date = before.trim_end().trim_end_matches(',');
+    let date = date.get(date.len().checked_sub("2026-01-01".len())?..)?;
+    let is_date = date.chars().all(|c| c.is_ascii_digit() || c == '-');
+    let commit = after.split([',', ':', '\n']).next()?;
+    is_date.then_some((date, commit))
+}
+
+/// What a section has found: a line that says so, or the sums of a table of tests.
+fn outcome(body: &str) -> String {
+    const SAYS: [&str; 4] = [
+        "wrong outcomes",
+        "wrong states",
+        "are caught",
+        "targets failed",
+    ];
+    let found = body
+        .lines()
+        .find(|line| SAYS.iter().any(|words| line.contains(words)));
+    if let Some(line) = found {
+        let line = line.trim_start_matches("- ");
+        return line.split([',', ':']).next().unwrap_or(line).to_owned();
+    }
+    of_tests(body).unwrap_or_else(|| "not told".to_owned())
+}
+
+/// The sums of the columns of a table of tests.
+fn of_tests(body: &str) -> Option<String> {
+    const COLUMNS: [&str; 3] = ["passed", "failed", "not ended"];
+    let mut rows = body.lines().filter(|line| line.starts_with('|'));
+    let cells =
+        |row: &str| -> Vec<String> { row.split('|').map(|cell| cell.trim().to_owned()).collect() };
+    let heads = cells(rows.next()?);
+    let rows: Vec<_> = rows.skip(1).map(cells).collect();
+    let sum = |column: &str| -> Option<String> {
+        let place = heads.iter().position(|head| head == column)?;
+        let figures = rows
+            .iter()
+            .filter_map(|row| row.get(place)?.parse::<u64>().ok());
+        Some(format!("{} {column}", figures.sum::<u64>()))
+    };
+    let sums: Option<Vec<_>> = COLUMNS.into_iter().map(sum).collect();
+    Some(sums?.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = "# Proof\n\nWords.\n\n## Failing calls\n\n\
+        `cargo xtask faults`, 2026-11-23, commit 25959e67e6e9, Linux 6.18:\n\n\
+        - 122 scenarios\n- 0 wrong outcomes, but for those below: no other\n\n\
+        ## Start-up\n\n`cargo xtask start-up`, 2026-11-25, commit 64d2-dirty, Linux 6.18:\n\n\
+        | command | median |\n|---|---:|\n| `cat` | 794 |\n\n\
+        ## By hand\n\nNo commit.\n";
+    const KERNELS: &str = "# Kernels\n\n## bullseye: tests of `zcopy`\n\n\
+        `cargo xtask kernels`, 2026-11-28, commit 6cfc, Linux 6.18:\n\n\
+        | kernel | passed | failed | not ended |\n|---|---:|---:|---:|\n| 5.10 | 582 | 0 | 0 |\n\
+        | 6.1 | 581 | 1 | 0 |\n";
+
+    #[test]
+    fn each_section_that_a_command_wrote_has_a_row() {
+        let section = section(PAGE, &[("kernels.md", KERNELS)]);
+        let rows: Vec<_> = section
+            .lines()
+            .skip_while(|line| !line.starts_with("| ["))
+            .collect();
+        assert_eq!(
+            rows,
+            [
+                "| [Failing calls](#failing-calls) | 2026-11-23 | 25959e67e6e9 | 0 wrong outcomes |",
+                "| [Start-up](#start-up) | 2026-11-25 | 64d2-dirty | not told |",
+                "| [bullseye: tests of `zcopy`](kernels.md#bullseye-tests-of-zcopy) | 2026-11-28 | \
+                 6cfc | 1163 passed, 1 failed, 0 not ended |",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_table_comes_first_and_replaces_its_predecessor() {
+        let once = put(PAGE, "one\n");
+        assert!(once.starts_with("# Proof\n\nWords.\n\n## Summary\n\none\n\n## Failing calls\n\n"));
+        let twice = put(&once, "two\n");
+        assert_eq!(twice, once.replace("one\n", "two\n"));
+    }
+}
