@@ -1,7 +1,7 @@
 //! Writes what a benchmark has measured into a record: `raw.json` and `machine.json` in a directory.
 //!
 //! `ratios`, `scale` and `tools` write into the same record, one after the other: each replaces its
-//! own figures.
+//! own figures. A run that measures a part of them replaces that part. A record is of one machine.
 
 #![allow(
     clippy::expect_used,
@@ -41,13 +41,31 @@ pub(crate) struct Recording {
 impl Recording {
     /// Begins with the run. Takes its options out of the arguments: `--record DIR`, relative to the
     /// root of the workspace, `--note TEXT` and `--wait SECONDS`.
+    ///
+    /// # Panics
+    ///
+    /// If the record is of another machine.
     pub(crate) fn begin(benchmark: &'static str, arguments: &mut Vec<String>) -> Self {
         let dir = take_option(arguments, "--record");
         let seconds = take_option(arguments, "--wait").map(|seconds| seconds.parse());
         let seconds = seconds.unwrap_or(Ok(0)).expect("--wait has seconds");
+        let dir = dir.as_deref().map(from_root);
+        if let Some(dir) = &dir {
+            let recorded: Machine = read(&dir.join("machine.json"));
+            let mut this = Machine::default();
+            machine::describe(&mut this);
+            let is_this = recorded.kernel == this.kernel && recorded.processor == this.processor;
+            assert!(
+                recorded.kernel.is_empty() || is_this,
+                "{} is a record of {}, {}: name another directory",
+                dir.display(),
+                recorded.kernel,
+                recorded.processor
+            );
+        }
         Self {
             benchmark,
-            dir: dir.as_deref().map(from_root),
+            dir,
             note: take_option(arguments, "--note"),
             account: Account::new(),
             patience: Duration::from_secs(seconds),
@@ -87,6 +105,20 @@ impl Recording {
         let text = serde_json::to_string_pretty(&machine).expect("the machine has a JSON form");
         fs::write(&machine_path, text + "\n").expect("the machine can be written");
     }
+}
+
+/// Puts figures into a record: in place of all, or of those that have been measured anew.
+pub(crate) fn put<T>(
+    recorded: &mut Vec<T>,
+    measured: Vec<T>,
+    is_all: bool,
+    is_same: impl Fn(&T, &T) -> bool,
+) {
+    if is_all {
+        recorded.clear();
+    }
+    recorded.retain(|old| !measured.iter().any(|new| is_same(old, new)));
+    recorded.extend(measured);
 }
 
 /// Cargo runs a benchmark in the directory of its package, wherever the user is.

@@ -29,6 +29,7 @@ mod serve;
 
 use std::process::ExitCode;
 
+use recording::format::Curve;
 use recording::{Recording, take_option};
 
 fn main() -> ExitCode {
@@ -51,7 +52,11 @@ fn main() -> ExitCode {
     let trips = ping_pong::report(is_test, is_wanted).expect("the relays go on");
     let (answers, missed) = mixed::report(is_test, is_wanted);
     curves.extend(trips.into_iter().chain(answers));
-    recording.end(|raw| raw.curves = curves);
+    assert!(!curves.is_empty(), "no curve has such a name");
+    recording.end(|raw| {
+        let is_same = |a: &Curve, b: &Curve| (&a.figure, &a.name) == (&b.figure, &b.name);
+        recording::put(&mut raw.curves, curves, wanted.is_empty(), is_same);
+    });
     for bar in &missed {
         eprintln!("missed: {bar}");
     }

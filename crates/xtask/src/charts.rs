@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let out = out.unwrap_or_else(|| workspace.join("docs/charts"));
     let raw: Raw = read(&record.join("raw.json"))?;
     let machine: Machine = read(&record.join("machine.json"))?;
-    let charts = draw(&raw, &footer(&machine))?;
+    let charts = draw(&raw, &machine)?;
     ensure!(!charts.is_empty(), "{}: no figures", record.display());
     fs::create_dir_all(&out).with_context(|| out.display().to_string())?;
     for Chart { name, svg } in charts {
@@ -74,25 +74,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         fs::write(&path, svg).with_context(|| path.display().to_string())?;
         println!("{}", path.display());
     }
-    if let Some(page) = table::page(&raw.pairs, &machine) {
-        let path = out.join(table::NAME);
+    for (name, page) in table::pages(&raw, &machine) {
+        let path = out.join(name);
         fs::write(&path, page).with_context(|| path.display().to_string())?;
         println!("{}", path.display());
     }
     Ok(())
 }
 
-fn draw(raw: &Raw, footer: &str) -> anyhow::Result<Vec<Chart>> {
+fn draw(raw: &Raw, machine: &Machine) -> anyhow::Result<Vec<Chart>> {
+    let of = |benchmarks: &[&str]| footer(machine, benchmarks);
     let mut charts = Vec::new();
-    charts.extend(overview::draw(raw, footer)?);
-    charts.extend(pairs::draw(&raw.pairs, footer)?);
-    charts.extend(jobs::draw(&raw.jobs, footer)?);
-    charts.extend(curves::draw(&raw.curves, footer)?);
+    charts.extend(overview::draw(raw, &of(&["ratios", "tools"]))?);
+    charts.extend(pairs::draw(&raw.pairs, &of(&["ratios"]))?);
+    charts.extend(jobs::draw(&raw.jobs, &of(&["tools"]))?);
+    charts.extend(curves::draw(&raw.curves, &of(&["scale"]))?);
     Ok(charts)
 }
 
-/// What stands below every chart.
-fn footer(machine: &Machine) -> String {
+/// What stands below the charts of these benchmarks: when they ran, where, and beside what.
+fn footer(machine: &Machine, benchmarks: &[&str]) -> String {
     let Machine {
         kernel,
         processor,
@@ -100,9 +101,10 @@ fn footer(machine: &Machine) -> String {
         runs,
         ..
     } = machine;
-    let started = runs.values().map(|run| run.started.as_str()).max();
+    let shown = || benchmarks.iter().filter_map(|name| runs.get(*name));
+    let started = shown().map(|run| run.started.as_str()).max();
     let day = started.and_then(|time| time.split('T').next());
-    let others = runs.values().map(|run| run.others_share);
+    let others = shown().map(|run| run.others_share);
     let others = others.fold(0.0, f64::max) * 100.0;
     format!(
         "{} · {kernel} · {n_processors} × {processor} · other work took {others:.0} % of the processors",

@@ -204,8 +204,8 @@ impl<'a, K: Kernel> Context<'a, K> {
         is_large || is_long() && source.available(&self.kernel) != Available::End
     }
 
-    /// Enlarges the caller's pipes, once, if `should_grow`. Returns the new capacity of the source, if
-    /// it has become larger.
+    /// Enlarges the caller's pipes, once, if `should_grow`. Returns the new capacity of the source,
+    /// if it has become larger.
     ///
     /// Between two pipes the cost is the number of times that the processes take turns, which the
     /// smaller pipe determines.

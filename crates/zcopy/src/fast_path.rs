@@ -177,8 +177,8 @@ fn max_offload_above(sink: &FdInfo) -> u64 {
     }
 }
 
-/// Returns whether the source is a file of at most 32 KiB (12 KiB into a pipe), or a file without holes of at most the
-/// size that the plan would read and write too.
+/// Returns whether the source is a file of at most 32 KiB (12 KiB into a pipe), or a file without
+/// holes of at most the size that the plan would read and write too.
 fn is_small<K: Kernel>(
     kernel: &K,
     fd: BorrowedFd<'_>,

@@ -132,9 +132,9 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// Sets whether pipes at both ends may be enlarged to 1 MiB [default: true].
     ///
     /// With larger pipes the processes at both ends wait for each other less often. They are
-    /// enlarged once per run, after more than 64 KiB have been read or if the source is known to be longer,
-    /// within the user's limit on pipe memory (pipe(7), `pipe-user-pages-soft`). A refusal is no
-    /// error. [`Report::grown_source`] and [`Report::grown_sink`] return the new capacities.
+    /// enlarged once per run, after more than 64 KiB have been read or if the source is known to be
+    /// longer, within the user's limit on pipe memory (pipe(7), `pipe-user-pages-soft`). A refusal
+    /// is no error. [`Report::grown_source`] and [`Report::grown_sink`] return the new capacities.
     ///
     /// Choose `false` if another program relies on the capacity, or if other pipes of the user need
     /// the memory. It is the only option of a filter: to limit the bytes, the rate or the pipe

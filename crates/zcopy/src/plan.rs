@@ -309,9 +309,11 @@ impl Plan {
     /// moves 32 KiB or fills the buffer. It continues up to 512 KiB while a socket that is not
     /// relayed holds less than another 128 KiB. After it the transfer changes to
     /// [`strategy`](Self::strategy). A stream may consist of a few short messages, for which a
-    /// private pipe costs more than it saves. Into a file or stream socket there is no warm-up if the
-    /// source is a pipe that holds 64 KiB when the transfer begins and that a writer still has open. A pattern that is repeated by `tee` begins with write
+    /// private pipe costs more than it saves. A pattern that is repeated by `tee` begins with write
     /// for the same reason, for 128 KiB.
+    ///
+    /// Into a file or stream socket there is no warm-up if the source is a pipe that holds 64 KiB when
+    /// the transfer begins and that a writer still has open.
     ///
     /// If a sink refuses the warm-up by `splice`, the transfer continues with the strategy that
     /// follows `splice` in the plan, and not with `splice_pipe`: a sink that takes no splice from

@@ -211,10 +211,10 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// no limit.
     ///
     /// A limit forbids no strategy, but the plan depends on it: with a limit of at most 32 KiB (from
-    /// a file to a pipe 12 KiB) the transfer most often reads and writes, and up to 256 KiB (from a file to a pipe or `/dev/null`
-    /// 1 MiB) it prefers strategies that need no preparation. A clone shares whole blocks, and another strategy moves the rest; with
-    /// [`Reflink::Always`] the limit must be a multiple of the block size, unless both files end
-    /// there.
+    /// a file to a pipe 12 KiB) the transfer most often reads and writes, and up to 256 KiB (from a
+    /// file to a pipe or `/dev/null` 1 MiB) it prefers strategies that need no preparation. A clone
+    /// shares whole blocks, and another strategy moves the rest; with [`Reflink::Always`] the limit
+    /// must be a multiple of the block size, unless both files end there.
     ///
     /// Choose [`record_limit`](Self::record_limit) to stop after a number of lines, which allows
     /// only read and write, and may read beyond the last line.

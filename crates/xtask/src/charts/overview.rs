@@ -64,7 +64,7 @@ const JOBS: &[(&str, &str, &str, &str)] = &[
         "tee_to_two_files_memory",
         "zc-tee",
         "tee",
-        "zc-tee: two files, beside GNU tee",
+        "zc-tee: two files on tmpfs, beside GNU tee",
     ),
     (
         "yes_to_reading_reader",
@@ -76,13 +76,13 @@ const JOBS: &[(&str, &str, &str, &str)] = &[
         "hashed_tree_disk",
         "zc-dircopy",
         "cp -r, then sha256sum",
-        "zc-dircopy, beside cp -r and sha256sum",
+        "zc-dircopy on a disk, beside cp -r and sha256sum",
     ),
     (
         "tree_disk",
         "zc-dircopy --no-hash",
         "cp -r",
-        "zc-dircopy --no-hash, beside cp -r",
+        "zc-dircopy --no-hash on a disk, beside cp -r",
     ),
     (
         "start_operand",

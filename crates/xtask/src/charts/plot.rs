@@ -11,6 +11,9 @@ const TOP: i32 = 38;
 const RIGHT: i32 = 14;
 const BELOW: i32 = 38;
 
+/// The width of a place's name, with the space beside it.
+const NAME: i32 = 34;
+
 /// The lines of one figure.
 pub(super) struct Plot<'a> {
     pub(super) title: &'a str,
@@ -127,9 +130,14 @@ impl Plot<'_> {
                 figure,
             )?;
         }
+        let mut end_of_last = i32::MIN;
         for place in places {
             let at = scale.x(place);
             line(area, [(at, scale.top), (at, bottom)], style::GRID, 1)?;
+            if at < end_of_last {
+                continue;
+            }
+            end_of_last = at + NAME;
             let name = (self.name)(place);
             text(
                 area,

@@ -2,32 +2,72 @@
 
 use std::fmt::Write as _;
 
-use super::format::{Machine, Mover, Pair, Run};
+use super::format::{Machine, Mover, Pair, Raw, Run};
 use super::pairs::{size_name, title};
 use super::statistics::{Middle, speed_ratio, spread};
 
-/// The name of the page beside the charts.
-pub(super) const NAME: &str = "pairs.md";
+/// A page: its name beside the charts, its heading, the benchmark, and what it measures.
+struct Page {
+    name: &'static str,
+    heading: &'static str,
+    benchmark: &'static str,
+    words: &'static str,
+}
 
-/// Returns the page, unless the record has no pairs.
-pub(super) fn page(pairs: &[Pair], machine: &Machine) -> Option<String> {
-    if pairs.is_empty() {
-        return None;
-    }
-    let mut page = "# What the pairs cost\n\n\
-         `cargo xtask charts` writes this page from the record. [Benchmarks](../benchmarks.md)\n\
-         describes the pairs and the method. CPU is the processor time of the thread that moves the\n\
-         bytes, in seconds per GB. The best strategy is the one that was fastest when it was\n\
-         requested. A ratio above 1 means that the plan is faster; brackets have its 95 % interval.\n\
-         `std` is `std::io::copy`.\n\n"
-        .to_owned();
-    describe(machine, &mut page);
+const MEANWHILE: Page = Page {
+    name: "pairs.md",
+    heading: "What the pairs cost",
+    benchmark: "ratios",
+    words: "Writers and readers work while the transfer runs.",
+};
+
+const APART: Page = Page {
+    name: "pairs-apart.md",
+    heading: "What the pairs cost with idle peers",
+    benchmark: "ratios --apart",
+    words: "All bytes wait before the transfer begins, and nobody reads until it has ended.",
+};
+
+/// How far the plan may be behind read and write and `std::io::copy`, and behind the best strategy.
+const NEAR: [(&str, f64); 3] = [
+    ("buffered", 0.97),
+    ("std_io_copy", 0.97),
+    ("the best strategy", 0.95),
+];
+
+/// Returns the pages that the record has figures for, with their names.
+pub(super) fn pages(raw: &Raw, machine: &Machine) -> Vec<(&'static str, String)> {
+    let pages = [(MEANWHILE, &raw.pairs), (APART, &raw.pairs_apart)];
+    let pages = pages.iter().filter(|(_, pairs)| !pairs.is_empty());
+    pages
+        .map(|(page, pairs)| (page.name, write_page(page, pairs, machine)))
+        .collect()
+}
+
+fn write_page(page: &Page, pairs: &[Pair], machine: &Machine) -> String {
+    let Page {
+        heading,
+        benchmark,
+        words,
+        ..
+    } = page;
+    let mut text = format!(
+        "# {heading}\n\n\
+         `cargo xtask charts` writes this page from the record of `{benchmark}`. {words}\n\
+         [Benchmarks](../benchmarks.md) describes the pairs and the method. CPU is the processor time of\n\
+         the thread that moves the bytes. The best strategy is the one that was fastest when it was\n\
+         requested; `std` is `std::io::copy`. A ratio above 1 means that the plan is faster. It is the\n\
+         median of the ratios within the turns, with its 95 % interval: where the turns fall into a fast\n\
+         and a slow mode, it differs from the ratio of the medians.\n\n"
+    );
+    describe(machine, benchmark, &mut text);
     let mut sizes: Vec<u64> = pairs.iter().map(|pair| pair.bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
+    list_losses(pairs, &sizes, &mut text);
     for size in sizes {
         let _ = write!(
-            page,
+            text,
             "\n## {}iB\n\n\
              | pair | GB/s: plan | GB/s: best strategy | GB/s: read and write | GB/s: std \
              | plan ÷ best | plan ÷ read and write | plan ÷ std \
@@ -38,18 +78,85 @@ pub(super) fn page(pairs: &[Pair], machine: &Machine) -> Option<String> {
         );
         for pair in pairs.iter().filter(|pair| pair.bytes == size) {
             let _ = writeln!(
-                page,
+                text,
                 "| {} | {} |",
                 title(&pair.name),
                 row(pair).join(" | ")
             );
         }
     }
-    Some(page)
+    text
+}
+
+/// Lists where the plan is behind, and how sure the ratios are.
+fn list_losses(pairs: &[Pair], sizes: &[u64], text: &mut String) {
+    text.push_str(
+        "\n## Where the plan is behind\n\n\
+         By more than 3 % behind read and write and `std`, or 5 % behind the best strategy; the furthest\n\
+         first. An interval that reaches 1 leaves it open.\n\n\
+         | bytes | behind read and write | behind std | behind the best strategy |\n|---|---|---|---|\n",
+    );
+    let (mut wide, mut all) = (0, 0);
+    for size in sizes {
+        let _ = write!(text, "| {}iB |", size_name(*size));
+        for (name, near) in NEAR {
+            let ratios = pairs.iter().filter(|pair| pair.bytes == *size);
+            let mut ratios: Vec<_> = ratios
+                .filter_map(|pair| Some((pair, ratio(pair, name)?)))
+                .collect();
+            let n_pairs = ratios.len();
+            all += n_pairs;
+            wide += ratios
+                .iter()
+                .filter(|(_, ratio)| ratio.high - ratio.low > 0.05 * ratio.median)
+                .count();
+            ratios.retain(|(_, ratio)| ratio.median < near);
+            ratios.sort_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
+            let shown: Vec<_> = ratios
+                .iter()
+                .map(|(pair, ratio)| format!("{} {}", title(&pair.name), shown(*ratio)))
+                .collect();
+            let shown = if shown.is_empty() {
+                "none".to_owned()
+            } else {
+                shown.join("; ")
+            };
+            let _ = write!(text, " {} of {n_pairs}: {shown} |", ratios.len());
+        }
+        text.push('\n');
+    }
+    let _ = writeln!(
+        text,
+        "\n{wide} of {all} intervals are wider than 5 % of their ratio."
+    );
+}
+
+/// The plan's throughput as a ratio to that of another mover.
+fn ratio(pair: &Pair, name: &str) -> Option<Middle> {
+    let plan = find(pair, "plan")?;
+    let other = match name {
+        "the best strategy" => best(pair)?,
+        name => find(pair, name)?,
+    };
+    Some(speed_ratio(&plan.nanoseconds, &other.nanoseconds))
+}
+
+fn shown(Middle { low, median, high }: Middle) -> String {
+    format!("{median:.2} [{low:.2}–{high:.2}]")
+}
+
+fn find<'a>(pair: &'a Pair, name: &str) -> Option<&'a Mover> {
+    pair.movers.iter().find(|mover| mover.name == name)
+}
+
+fn best(pair: &Pair) -> Option<&Mover> {
+    let strategies = pair.movers.iter();
+    let strategies = strategies.filter(|mover| !["plan", "std_io_copy"].contains(&&*mover.name));
+    strategies.min_by(|a, b| median(a).total_cmp(&median(b)))
 }
 
 /// The machine and the run, in words.
-fn describe(machine: &Machine, page: &mut String) {
+fn describe(machine: &Machine, benchmark: &str, page: &mut String) {
     let Machine {
         kernel,
         processor,
@@ -64,7 +171,7 @@ fn describe(machine: &Machine, page: &mut String) {
         started,
         others_share,
         ..
-    }) = machine.runs.get("ratios")
+    }) = machine.runs.get(benchmark)
     {
         let others = others_share * 100.0;
         let _ = writeln!(
@@ -88,19 +195,15 @@ fn describe(machine: &Machine, page: &mut String) {
 
 /// The cells of a pair behind its name.
 fn row(pair: &Pair) -> Vec<String> {
-    let find = |name: &str| pair.movers.iter().find(|mover| mover.name == name);
-    let (plan, buffered, std) = (find("plan"), find("buffered"), find("std_io_copy"));
-    let strategies = pair.movers.iter();
-    let strategies = strategies.filter(|mover| !["plan", "std_io_copy"].contains(&&*mover.name));
-    let best = strategies.min_by(|a, b| median(a).total_cmp(&median(b)));
+    let (plan, buffered, std) = (
+        find(pair, "plan"),
+        find(pair, "buffered"),
+        find(pair, "std_io_copy"),
+    );
+    let best = best(pair);
     let rate =
         |mover: Option<&Mover>| or_dash(mover, |mover| digits(pair.bytes as f64 / median(mover)));
-    let ratio = |other: Option<&Mover>| {
-        or_dash(plan.zip(other), |(plan, other)| {
-            let Middle { low, median, high } = speed_ratio(&plan.nanoseconds, &other.nanoseconds);
-            format!("{median:.2} [{low:.2}–{high:.2}]")
-        })
-    };
+    let ratio = |name: &str| or_dash(ratio(pair, name), shown);
     let cpu = |mover: Option<&Mover>| {
         or_dash(mover, |mover| {
             let cpu = spread(mover.cpu_nanoseconds.iter().map(|ns| *ns as f64)).median;
@@ -117,7 +220,7 @@ fn row(pair: &Pair) -> Vec<String> {
     };
     let named = or_dash(best, |mover| format!("{} {}", mover.name, rate(best)));
     let mut row = vec![rate(plan), named, rate(buffered), rate(std)];
-    row.extend([ratio(best), ratio(buffered), ratio(std)]);
+    row.extend(["the best strategy", "buffered", "std_io_copy"].map(ratio));
     row.extend([plan, buffered, std].map(cpu));
     row.extend([plan, buffered, std].map(calls));
     row
@@ -166,10 +269,14 @@ mod tests {
                 mover("std_io_copy", 4 << 20, 4),
             ],
         };
-        let page = page(&[pair], &Machine::default()).unwrap_or_default();
+        let page = write_page(&MEANWHILE, &[pair], &Machine::default());
         let row = "| ext4 file → /dev/null | 1.00 | sendfile 2.00 | 0.500 | 0.250 \
                    | 0.50 [0.50–0.50] | 2.00 [2.00–2.00] | 4.00 [4.00–4.00] \
                    | 0.500 | 1.00 | 2.00 | 2048 | 16384 | 4096 |";
         assert_eq!(page.lines().last(), Some(row));
+        let behind = "| 1MiB | 0 of 1: none | 0 of 1: none \
+                      | 1 of 1: ext4 file → /dev/null 0.50 [0.50–0.50] |\n\n\
+                      0 of 3 intervals are wider than 5 % of their ratio.";
+        assert!(page.contains(behind), "{page}");
     }
 }

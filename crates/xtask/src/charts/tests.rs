@@ -1,4 +1,4 @@
-use super::format::{Against, Contestant, Curve, Job, Mover, Pair, Raw, Unit};
+use super::format::{Against, Contestant, Curve, Job, Mover, Pair, Raw, Run, Unit};
 use super::*;
 
 fn mover(name: &str, nanoseconds: u64) -> Mover {
@@ -51,6 +51,20 @@ fn raw() -> Raw {
     }
 }
 
+fn machine() -> Machine {
+    let run = Run {
+        started: "2026-11-28T21:00:00Z".to_owned(),
+        ..Run::default()
+    };
+    Machine {
+        kernel: "Linux".to_owned(),
+        runs: ["ratios", "tools", "scale"]
+            .map(|name| (name.to_owned(), run.clone()))
+            .into(),
+        ..Machine::default()
+    }
+}
+
 fn svg<'a>(charts: &'a [Chart], name: &str) -> &'a str {
     let chart = charts.iter().find(|chart| chart.name == name);
     &chart.unwrap_or_else(|| panic!("{name} is drawn")).svg
@@ -58,7 +72,7 @@ fn svg<'a>(charts: &'a [Chart], name: &str) -> &'a str {
 
 #[test]
 fn each_kind_of_figure_has_its_chart_with_units() -> anyhow::Result<()> {
-    let charts = draw(&raw(), "the machine")?;
+    let charts = draw(&raw(), &machine())?;
     let names: Vec<&str> = charts.iter().map(|chart| chart.name.as_str()).collect();
     assert_eq!(
         names,
@@ -72,7 +86,12 @@ fn each_kind_of_figure_has_its_chart_with_units() -> anyhow::Result<()> {
     for (name, words) in [
         (
             "overview",
-            &["ext4 file → TCP, 64MiB", "4.00", "0.50", "the machine"][..],
+            &[
+                "ext4 file → TCP, 64MiB",
+                "4.00",
+                "0.50",
+                "2026-11-28 · Linux",
+            ][..],
         ),
         (
             "pairs-files-out",
@@ -111,7 +130,7 @@ fn each_kind_of_figure_has_its_chart_with_units() -> anyhow::Result<()> {
 
 #[test]
 fn a_chart_has_colours_for_dark_mode() -> anyhow::Result<()> {
-    for Chart { name, svg } in draw(&raw(), "")? {
+    for Chart { name, svg } in draw(&raw(), &machine())? {
         let (style, drawn) = svg.split_once("</style>").unwrap_or_default();
         assert!(
             style.contains("@media (prefers-color-scheme:dark)"),
@@ -134,7 +153,7 @@ fn a_chart_has_colours_for_dark_mode() -> anyhow::Result<()> {
 
 #[test]
 fn a_record_without_figures_has_no_charts() -> anyhow::Result<()> {
-    assert!(draw(&Raw::default(), "")?.is_empty());
+    assert!(draw(&Raw::default(), &machine())?.is_empty());
     Ok(())
 }
 

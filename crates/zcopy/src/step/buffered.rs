@@ -58,6 +58,9 @@ mod skip;
 pub(crate) use calls::{on_errno, read_once, write_once};
 pub(crate) use packets::read_private_pipe;
 
+/// The size of a page on most machines, in bytes. Each slot of a pipe that is written to holds one.
+const PAGE: usize = 4 << 10;
+
 /// Reads once if nothing is ready to be written, and writes once. Never returns
 /// [`Step::Unsupported`].
 pub(super) fn step<K: Kernel>(
@@ -199,11 +202,12 @@ fn reserve_room<K: Kernel>(
     let source = &state.source.info;
     let expected = match source.size {
         _ if state.buffer.was_filled() => u64::MAX,
-        // One byte more than a full pipe holds, so that a full pipe does not look like a full
-        // buffer.
+        // More than a full pipe holds, so that a full pipe does not look like a full buffer. It is
+        // a page more: if the pipe has been enlarged, the read ends between two pages, as a read
+        // of other programs does, so that readers who share the pipe get whole records of it.
         None if source.kind == Kind::Pipe => {
             let capacity = state.source_capacity.unwrap_or(pipe::DEFAULT_CAPACITY);
-            capacity as u64 + 1
+            (capacity + PAGE) as u64
         }
         // One byte more than the file, so that its end does not look like a full buffer.
         Some(size) => size.saturating_add(1),

@@ -166,3 +166,31 @@ fn several_sinks_get_all_through_buffers_and_pipes_of_any_size() {
         assert_same(&contents(&appending), &bytes, "the appending file");
     }
 }
+
+/// Another reader of the pipe then gets whole records, if pages hold whole ones.
+#[test]
+fn a_read_of_a_pipe_that_was_enlarged_meanwhile_ends_between_pages() {
+    let (source, writer) = pipe();
+    assert!(write_all(&writer, &pattern(64 << 10)));
+    let sink = null();
+    let mut steps = Vec::new();
+    let report = Transfer::new(&source, &sink)
+        .strategy(Strategy::Buffered)
+        .grow_pipes(false)
+        .observe(|progress| {
+            if steps.is_empty() {
+                assert!(fcntl_setpipe_size(&writer, MIB).is_ok());
+                assert!(write_all(&writer, &pattern(MIB / 2)));
+            }
+            steps.push(progress.bytes());
+            if steps.len() == 4 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })
+        .run()
+        .unwrap();
+    assert!(report.bytes() > 64 << 10, "{report:#}");
+    assert!(steps.iter().all(|bytes| bytes % 4096 == 0), "{steps:?}");
+}
