@@ -55,11 +55,12 @@ fn date_and_commit(body: &str) -> Option<(&str, &str)> {
 
 /// What a section has found: a line that says so, or the sums of a table of tests.
 fn outcome(body: &str) -> String {
-    const SAYS: [&str; 4] = [
+    const SAYS: [&str; 5] = [
         "wrong outcomes",
         "wrong states",
         "are caught",
         "targets failed",
+        "found nothing",
     ];
     let found = body
         .lines()
