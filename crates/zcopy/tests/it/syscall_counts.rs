@@ -38,7 +38,7 @@ const OF_A_FILE: usize = 3;
 /// `fcntl(F_GETPIPE_SZ)`, so that no read of a pipe ends within a packet.
 const TO_KNOW_THE_CAPACITY: usize = 1;
 
-/// `ioctl(FIONREAD)`, so that a full pipe begins with the private pipe.
+/// `ioctl(FIONREAD)`, so that a pipe that holds 64 KiB begins with the private pipe.
 const TO_KNOW_WHETHER_IT_IS_FULL: usize = 1;
 
 /// `getsockopt(SO_SNDTIMEO)`, so that a time-out of the sink counts from the last byte that moved.

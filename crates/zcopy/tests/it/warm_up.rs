@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::thread;
 
 use rustix::io::ioctl_fionread;
+use rustix::pipe::fcntl_getpipe_size;
 use zcopy::{Strategy, Transfer};
 
 use crate::endpoints::{null, pipe, tcp};
@@ -18,6 +19,7 @@ const FULL: usize = 64 << 10;
 /// rest.
 fn full_pipe(bytes: &[u8]) -> (OwnedFd, thread::JoinHandle<()>) {
     let (reader, writer) = pipe();
+    assert!(fcntl_getpipe_size(&reader).unwrap() >= FULL);
     let owned = bytes.to_vec();
     let feeder = thread::spawn(move || {
         assert!(write_all(&writer, &owned));
