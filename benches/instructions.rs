@@ -2,8 +2,8 @@
 //!
 //! Prints a table for `docs/benchmarks.md`. The instructions are those of this process, without the
 //! kernel's, as callgrind counts them: the program starts itself under `valgrind`, moves the bytes
-//! once in one run and twice in another, and takes the difference, so that what only a first transfer
-//! pays (symbols, memory) does not count. Arguments choose pairs by a part of their name, and
+//! once in one run and twice in another, and takes the difference, so that what only a first
+//! transfer pays (symbols, memory) does not count. Arguments choose pairs by a part of their name, and
 //! `ZCOPY_BENCH_SIZES` [default: 4 KiB and 64 KiB] says how much they move. With `--test` there is
 //! one pair.
 
@@ -42,7 +42,7 @@ fn main() {
     if let [flag, pair, mover, times] = &arguments[..]
         && flag == MOVE
     {
-        return move_bytes(pair, mover, times.parse().expect("a number of times"));
+        return run_child(pair, mover, times.parse().expect("a number of times"));
     }
     let is_test = arguments.iter().any(|it| it == "--test");
     let wanted: Vec<&String> = arguments.iter().filter(|it| !it.starts_with('-')).collect();
@@ -62,6 +62,7 @@ fn main() {
                 continue;
             }
             let by_plan = instructions(pair, &size, Mover::Plan);
+            assert!(!is_test || by_plan != "?", "valgrind is needed");
             let by_std = instructions(pair, &size, Mover::Std);
             let allocations = allocations(pair, &files, bytes);
             println!(
@@ -78,7 +79,7 @@ fn files(bytes: u64) -> Files {
 }
 
 /// Moves bytes of the one size that the environment names.
-fn move_bytes(pair: &str, mover: &str, times: u32) {
+fn run_child(pair: &str, mover: &str, times: u32) {
     let pair = PAIRS.iter().find(|it| it.name == pair);
     let pair = pair.expect("a pair");
     let mover = pair.movers().find(|it| it.name() == mover);
@@ -86,7 +87,7 @@ fn move_bytes(pair: &str, mover: &str, times: u32) {
     for (_, bytes) in sizes_or(SIZES) {
         let files = files(bytes);
         for _ in 0..times {
-            pair.observe_by(&files, bytes, mover, |move_bytes| move_bytes());
+            pair.observe_by(&files, bytes, mover, |run| run());
         }
     }
 }
@@ -124,11 +125,7 @@ fn collected(pair: &Pair, size: &str, mover: Mover, times: u32) -> Option<u64> {
 
 /// Counts the allocations of a second transfer.
 fn allocations(pair: &Pair, files: &Files, bytes: u64) -> u64 {
-    let count = || {
-        pair.observe_by(files, bytes, Mover::Plan, |move_bytes| {
-            measure(move_bytes).count_total
-        })
-    };
+    let count = || pair.observe_by(files, bytes, Mover::Plan, |run| measure(run).count_total);
     count();
     count()
 }

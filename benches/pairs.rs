@@ -179,9 +179,9 @@ impl Pair {
         before: impl FnOnce() -> Start,
         after: impl FnOnce(Start) -> Taken,
     ) -> Taken {
-        self.observe_by(files, bytes, mover, |move_bytes| {
+        self.observe_by(files, bytes, mover, |run| {
             let start = before();
-            move_bytes();
+            run();
             after(start)
         })
     }

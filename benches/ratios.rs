@@ -4,8 +4,8 @@
 //! processor time and its system calls, and the plan's throughput as a ratio to the best single
 //! strategy, to `buffered` and to `std::io::copy`, with its 95 % interval. At the end it names the
 //! pairs at which read and write are ahead. `ZCOPY_BENCH_SIZES` and `ZCOPY_BENCH_TURNS` say how much
-//! [default: 31 turns below 1 MiB and 15 from there on, and up to twice as many until the
-//! intervals are below 5 %]; arguments choose pairs by a part of their name.
+//! [default: 31 to 62 turns below 1 MiB and 15 to 30 from there on, until the intervals are
+//! below 5 %]; arguments choose pairs by a part of their name.
 //! The order within a turn is random, because the first transfer after a pause finds cold memory.
 //! With `--apart` the writers of the sources end before a transfer begins, and the readers of the
 //! sinks begin when it has ended: what is measured is the cost of the transfer alone. `--record DIR`
@@ -108,13 +108,14 @@ fn main() {
     }
     report_losses(&measured);
     assert!(!measured.is_empty(), "no pair has such a name");
-    recording.end(|raw| {
+    let is_all = wanted.is_empty() && std::env::var_os("ZCOPY_BENCH_SIZES").is_none();
+    recording.end(is_all, |raw| {
         let recorded = match peers {
             Peers::Meanwhile => &mut raw.pairs,
             Peers::Apart => &mut raw.pairs_apart,
         };
         let is_same = |a: &format::Pair, b: &format::Pair| (&a.name, a.bytes) == (&b.name, b.bytes);
-        recording::put(recorded, measured, wanted.is_empty(), is_same);
+        recording::put(recorded, measured, is_all, is_same);
     });
 }
 

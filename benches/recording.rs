@@ -54,7 +54,8 @@ impl Recording {
             let recorded: Machine = read(&dir.join("machine.json"));
             let mut this = Machine::default();
             machine::describe(&mut this);
-            let is_this = recorded.kernel == this.kernel && recorded.processor == this.processor;
+            let named = |it: &Machine| (it.kernel.clone(), it.processor.clone(), it.n_processors);
+            let is_this = named(&recorded) == named(&this);
             assert!(
                 recorded.kernel.is_empty() || is_this,
                 "{} is a record of {}, {}: name another directory",
@@ -81,8 +82,9 @@ impl Recording {
         self.account.wait(&mut self.patience);
     }
 
-    /// Writes the figures that `put` adds, and what the machine is.
-    pub(crate) fn end(self, put: impl FnOnce(&mut Raw)) {
+    /// Writes the figures that `put` adds, and what the machine is. A run of a part (`!is_all`) adds
+    /// a note to the run that has measured the rest.
+    pub(crate) fn end(self, is_all: bool, put: impl FnOnce(&mut Raw)) {
         let Some(dir) = self.dir else {
             return;
         };
@@ -101,7 +103,17 @@ impl Recording {
         run.missing = self.missing;
         machine::describe(&mut machine);
         machine.file_systems.extend(self.file_systems);
-        machine.runs.insert(self.benchmark.to_owned(), run);
+        match machine.runs.get_mut(self.benchmark) {
+            Some(rest) if !is_all => {
+                let again = format!("a part again: {}, commit {}", run.started, run.commit);
+                let notes = rest.note.take().into_iter().chain([again]).chain(run.note);
+                rest.note = Some(notes.collect::<Vec<_>>().join("; "));
+                rest.programs.extend(run.programs);
+            }
+            _ => {
+                machine.runs.insert(self.benchmark.to_owned(), run);
+            }
+        }
         let text = serde_json::to_string_pretty(&machine).expect("the machine has a JSON form");
         fs::write(&machine_path, text + "\n").expect("the machine can be written");
     }

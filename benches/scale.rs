@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     let (answers, missed) = mixed::report(is_test, is_wanted);
     curves.extend(trips.into_iter().chain(answers));
     assert!(!curves.is_empty(), "no curve has such a name");
-    recording.end(|raw| {
+    recording.end(wanted.is_empty(), |raw| {
         let is_same = |a: &Curve, b: &Curve| (&a.figure, &a.name) == (&b.figure, &b.name);
         recording::put(&mut raw.curves, curves, wanted.is_empty(), is_same);
     });

@@ -173,7 +173,7 @@ fn main() -> anyhow::Result<()> {
         fs::remove_dir_all(&out)?;
     }
     if !asked.is_verified {
-        recording.end(|raw| {
+        recording.end(parts.is_empty(), |raw| {
             let is_same = |a: &format::Job, b: &format::Job| a.name == b.name;
             recording::put(&mut raw.jobs, measured, parts.is_empty(), is_same);
         });

@@ -126,7 +126,7 @@ pub(crate) struct Machine {
 }
 
 /// The run of a benchmark.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Run {
     /// The commit of the clone, with `-dirty` if files differ from it.
     pub(crate) commit: String,

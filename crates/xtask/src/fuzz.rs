@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "| target | executions | blocks reached | inputs kept | slowest input | memory |\n\
          |---|---:|---:|---:|---:|---:|\n",
     );
-    let mut failed = Vec::new();
+    let (mut n_right, mut failed) = (0, Vec::new());
     let mut built: Option<(&str, PathBuf)> = None;
     for target in targets {
         if built
@@ -98,6 +98,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let Some((_, program)) = &built else { continue };
         match fuzz(args, &dir, program, target)? {
             Some(statistics) => {
+                n_right += 1;
                 println!("{}: {statistics}", target.name);
                 writeln!(text, "| `{}` | {} |", target.name, statistics.cells())?;
             }
@@ -107,7 +108,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let seconds = started.elapsed().as_secs();
     write!(
         text,
-        "\n- {} targets failed\n- {seconds} s, builds included",
+        "\n- {n_right} targets found nothing, {} failed\n- {seconds} s, builds included",
         failed.len()
     )?;
     if args.record {

@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut two = TWO.contains(&args.only).then(TwoTimes::default);
     for turn in 0..args.turns {
         // Another seed has other stalls in every turn.
-        let mut random = fastrand::Rng::with_seed(args.seed * 1000 + turn);
+        let mut random = fastrand::Rng::with_seed(args.seed.wrapping_mul(1000).wrapping_add(turn));
         for (case, times) in &mut measured {
             let seeds = [random.u64(..), random.u64(..)];
             let [source, destination] = case.speeds(seeds);

@@ -96,11 +96,14 @@ pub(crate) fn reopen_terminal<K: Kernel>(
 /// Returns whether [`FdInfo::classify_fully`] is worth its calls: the transfer is long, or an
 /// option or a descriptor needs the facts.
 fn deserves_full_classification(source: &FdInfo, sink: &FdInfo, options: &Options) -> bool {
+    let offload_above = match (source.kind, sink.kind) {
+        (Kind::Regular, Kind::Pipe) => plan::FILE_TO_PIPE_OFFLOAD_ABOVE,
+        _ => plan::OFFLOAD_ABOVE,
+    };
     let is_long = match source.kind {
         Kind::Regular => source.size.is_some(),
         kind => kind == Kind::Block,
-    } && plan::remaining(source, options)
-        .is_none_or(|left| left > plan::OFFLOAD_ABOVE);
+    } && plan::remaining(source, options).is_none_or(|left| left > offload_above);
     is_long
         || source.is_same(sink)
         || source.direct

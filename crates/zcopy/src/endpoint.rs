@@ -227,19 +227,19 @@ impl<'fd> Endpoint<'fd> {
         }
     }
 
-    /// Whether it is a pipe that holds as much as one of the default size can, and that a writer
-    /// still has open: more bytes are likely to follow.
-    pub(crate) fn is_full_and_written<K: Kernel>(&self, kernel: &K) -> bool {
-        let is_full = || {
+    /// Whether it is a pipe or stream socket that holds as much as a pipe of the default size can,
+    /// and that a writer still has open: more bytes are likely to follow.
+    pub(crate) fn has_bulk_and_writer<K: Kernel>(&self, kernel: &K) -> bool {
+        let has_bulk = || {
             kernel
                 .n_waiting(self.fd)
                 .is_ok_and(|n| n >= pipe::DEFAULT_CAPACITY as u64)
         };
-        let is_written = || {
-            let found = self.poll(kernel, PollFlags::IN);
-            found.is_ok_and(|found| !found.contains(PollFlags::HUP))
+        let has_writer = || {
+            let found = self.poll(kernel, PollFlags::IN | PollFlags::RDHUP);
+            found.is_ok_and(|found| !found.intersects(PollFlags::HUP | PollFlags::RDHUP))
         };
-        self.info.kind == Kind::Pipe && is_full() && is_written()
+        matches!(self.info.kind, Kind::Pipe | Kind::Stream) && has_bulk() && has_writer()
     }
 
     /// Whether it may be a FIFO that no process has opened for writing. It polls as if a writer

@@ -26,15 +26,16 @@ pub(crate) use repeated::plan_repeated;
 pub(crate) use several::plan_several;
 
 /// Up to this many bytes read and write are faster than any offload, because an offload costs more
-/// to prepare than it saves. GNU cat has the same limit.
+/// to prepare than it saves; from a file to a pipe only up to [`FILE_TO_PIPE_OFFLOAD_ABOVE`]. GNU
+/// cat has the same limit. `benches/ratios.rs` measures each of these sizes.
 pub(crate) const OFFLOAD_ABOVE: u64 = 32 << 10;
 
 /// Up to this many bytes read and write are faster from a file on ext4, tmpfs or xfs to a file or
 /// `/dev/null`.
 pub(crate) const FILE_OFFLOAD_ABOVE: u64 = 64 << 10;
 
-/// Up to this many bytes read and write are faster from a file to a pipe, which `splice` and
-/// `sendfile` give pages without a private pipe.
+/// Up to this many bytes read and write are at least as fast as `splice` and `sendfile` from a file
+/// to a pipe. It is lower than [`OFFLOAD_ABOVE`] because these two need no private pipe here.
 pub(crate) const FILE_TO_PIPE_OFFLOAD_ABOVE: u64 = 12 << 10;
 
 /// A transfer of more bytes than this enlarges the caller's pipes. Fewer bytes fit into a pipe of
@@ -137,6 +138,15 @@ pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<
         warm_up,
         ..Plan::new(candidates.to_vec(), source, &[*sink])
     })
+}
+
+/// Returns whether a private pipe pays from the first byte if the source holds 64 KiB and has a
+/// writer.
+pub(crate) fn gains_from_private_pipe(source: &FdInfo, sink: &FdInfo) -> bool {
+    match source.kind {
+        Kind::Pipe => matches!(sink.kind, Kind::Stream | Kind::Regular),
+        kind => kind == Kind::Stream,
+    }
 }
 
 /// Returns whether bytes go to the sink's cursor, which other processes may move too.
@@ -312,8 +322,8 @@ impl Plan {
     /// private pipe costs more than it saves. A pattern that is repeated by `tee` begins with write
     /// for the same reason, for 128 KiB.
     ///
-    /// Into a file or stream socket there is no warm-up if the source is a pipe that holds 64 KiB when
-    /// the transfer begins and that a writer still has open.
+    /// There is no warm-up if 64 KiB wait in the source when the transfer begins and a writer still
+    /// has it open, except from a pipe into a pipe or `/dev/null`.
     ///
     /// If a sink refuses the warm-up by `splice`, the transfer continues with the strategy that
     /// follows `splice` in the plan, and not with `splice_pipe`: a sink that takes no splice from
@@ -373,9 +383,8 @@ impl fmt::Display for Plan {
             if self.source.kind != Kind::Pattern {
                 f.write_str(" and until one step moves 32 KiB")?;
             }
-            let is_from_pipe = self.source.kind == Kind::Pipe;
-            if is_from_pipe && matches!(self.sinks[0].kind, Kind::Stream | Kind::Regular) {
-                f.write_str(", unless the pipe is full at the beginning")?;
+            if gains_from_private_pipe(&self.source, &self.sinks[0]) {
+                f.write_str(", unless 64 KiB wait and there is a writer at the beginning")?;
             }
             // A relay does not ask its sockets, and shows no plan.
             if self.source.kind == Kind::Stream {

@@ -93,7 +93,7 @@ fn list_losses(pairs: &[Pair], sizes: &[u64], text: &mut String) {
     text.push_str(
         "\n## Where the plan is behind\n\n\
          By more than 3 % behind read and write and `std`, or 5 % behind the best strategy; the furthest\n\
-         first. An interval that reaches 1 leaves it open.\n\n\
+         first. If the interval includes 1, the difference may be chance.\n\n\
          | bytes | behind read and write | behind std | behind the best strategy |\n|---|---|---|---|\n",
     );
     let (mut wide, mut all) = (0, 0);

@@ -52,15 +52,19 @@ fn raw() -> Raw {
 }
 
 fn machine() -> Machine {
-    let run = Run {
-        started: "2026-11-28T21:00:00Z".to_owned(),
+    let run = |date: &str| Run {
+        started: format!("{date}T21:00:00Z"),
         ..Run::default()
     };
     Machine {
         kernel: "Linux".to_owned(),
-        runs: ["ratios", "tools", "scale"]
-            .map(|name| (name.to_owned(), run.clone()))
-            .into(),
+        runs: [
+            ("ratios", "2026-11-26"),
+            ("tools", "2026-11-28"),
+            ("scale", "2026-11-27"),
+        ]
+        .map(|(name, date)| (name.to_owned(), run(date)))
+        .into(),
         ..Machine::default()
     }
 }
@@ -102,11 +106,13 @@ fn each_kind_of_figure_has_its_chart_with_units() -> anyhow::Result<()> {
                 "64K",
                 "64M",
                 "std::io::copy",
+                "2026-11-26",
             ],
         ),
         (
             "tools-pipes",
             &[
+                "2026-11-28",
                 "writer | X &gt; /dev/null",
                 "GB/s",
                 "CPU s/GB",
@@ -118,7 +124,13 @@ fn each_kind_of_figure_has_its_chart_with_units() -> anyhow::Result<()> {
         ),
         (
             "scale-answer-p99",
-            &["Answer, p99", "concurrent transfers", "µs", "256"],
+            &[
+                "Answer, p99",
+                "concurrent transfers",
+                "µs",
+                "256",
+                "2026-11-27",
+            ],
         ),
     ] {
         for word in words {

@@ -45,7 +45,8 @@ pub(super) fn put(page: &str, section: &str) -> String {
 
 /// The date and the commit in the first line of a section, behind its command.
 fn date_and_commit(body: &str) -> Option<(&str, &str)> {
-    let (before, after) = body.split_once("commit ")?;
+    let command = body.lines().find(|line| line.starts_with('`'))?;
+    let (before, after) = command.split_once("commit ")?;
     let date = before.trim_end().trim_end_matches(',');
     let date = date.get(date.len().checked_sub("2026-01-01".len())?..)?;
     let is_date = date.chars().all(|c| c.is_ascii_digit() || c == '-');
@@ -55,18 +56,18 @@ fn date_and_commit(body: &str) -> Option<(&str, &str)> {
 
 /// What a section has found: a line that says so, or the sums of a table of tests.
 fn outcome(body: &str) -> String {
-    const SAYS: [&str; 4] = [
+    const OUTCOME_PHRASES: [&str; 4] = [
         "wrong outcomes",
         "wrong states",
         "are caught",
-        "targets failed",
+        "found nothing",
     ];
     let found = body
         .lines()
-        .find(|line| SAYS.iter().any(|words| line.contains(words)));
+        .find(|line| OUTCOME_PHRASES.iter().any(|words| line.contains(words)));
     if let Some(line) = found {
         let line = line.trim_start_matches("- ");
-        return line.split([',', ':']).next().unwrap_or(line).to_owned();
+        return line.split(':').next().unwrap_or(line).to_owned();
     }
     of_tests(body).unwrap_or_else(|| "not told".to_owned())
 }
@@ -115,7 +116,7 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "| [Failing calls](#failing-calls) | 2026-11-23 | 25959e67e6e9 | 0 wrong outcomes |",
+                "| [Failing calls](#failing-calls) | 2026-11-23 | 25959e67e6e9 | 0 wrong outcomes, but for those below |",
                 "| [Start-up](#start-up) | 2026-11-25 | 64d2-dirty | not told |",
                 "| [bullseye: tests of `zcopy`](kernels.md#bullseye-tests-of-zcopy) | 2026-11-28 | \
                  6cfc | 1163 passed, 1 failed, 0 not ended |",

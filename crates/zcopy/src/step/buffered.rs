@@ -59,7 +59,7 @@ pub(crate) use calls::{on_errno, read_once, write_once};
 pub(crate) use packets::read_private_pipe;
 
 /// The size of a page on most machines, in bytes. Each slot of a pipe that is written to holds one.
-const PAGE: usize = 4 << 10;
+const PAGE_SIZE: usize = 4 << 10;
 
 /// Reads once if nothing is ready to be written, and writes once. Never returns
 /// [`Step::Unsupported`].
@@ -202,12 +202,11 @@ fn reserve_room<K: Kernel>(
     let source = &state.source.info;
     let expected = match source.size {
         _ if state.buffer.was_filled() => u64::MAX,
-        // More than a full pipe holds, so that a full pipe does not look like a full buffer. It is
-        // a page more: if the pipe has been enlarged, the read ends between two pages, as a read
-        // of other programs does, so that readers who share the pipe get whole records of it.
+        // One page more than a full pipe holds: a full pipe then does not fill the buffer, and a
+        // read that does ends between two pages, so that it divides no record that a page holds.
         None if source.kind == Kind::Pipe => {
             let capacity = state.source_capacity.unwrap_or(pipe::DEFAULT_CAPACITY);
-            (capacity + PAGE) as u64
+            (capacity + PAGE_SIZE) as u64
         }
         // One byte more than the file, so that its end does not look like a full buffer.
         Some(size) => size.saturating_add(1),

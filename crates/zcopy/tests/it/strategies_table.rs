@@ -128,7 +128,7 @@ const STABLE: &str = "file that can still change, pipe, socket → pipe, socket,
 const STABLE_FILE: &str = "file that can still change → file, block device, with `stable(true)`, \
                            where no blocks can be shared";
 const STABLE_CLONE: &str = "the same, where blocks may be shared";
-const SMALL: &str = "any other → any, at most 32 KiB by size or limit";
+const SMALL: &str = "any other pair, at most 32 KiB by size or limit";
 const SMALL_TO_PIPE: &str = "regular, memfd → pipe, at most 12 KiB by size or limit";
 const SMALL_FILE: &str =
     "regular on ext4, tmpfs, xfs → regular, `/dev/null`, at most 64 KiB by size or limit";
