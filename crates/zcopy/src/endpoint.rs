@@ -227,8 +227,8 @@ impl<'fd> Endpoint<'fd> {
         }
     }
 
-    /// Whether it is a pipe or stream socket that holds as much as a pipe of the default size can,
-    /// and that a writer still has open: more bytes are likely to follow.
+    /// Whether it is a pipe that holds as much as one of the default size can, and that a writer
+    /// still has open: more bytes are likely to follow.
     pub(crate) fn has_bulk_and_writer<K: Kernel>(&self, kernel: &K) -> bool {
         let has_bulk = || {
             kernel
@@ -236,10 +236,10 @@ impl<'fd> Endpoint<'fd> {
                 .is_ok_and(|n| n >= pipe::DEFAULT_CAPACITY as u64)
         };
         let has_writer = || {
-            let found = self.poll(kernel, PollFlags::IN | PollFlags::RDHUP);
-            found.is_ok_and(|found| !found.intersects(PollFlags::HUP | PollFlags::RDHUP))
+            let found = self.poll(kernel, PollFlags::IN);
+            found.is_ok_and(|found| !found.contains(PollFlags::HUP))
         };
-        matches!(self.info.kind, Kind::Pipe | Kind::Stream) && has_bulk() && has_writer()
+        self.info.kind == Kind::Pipe && has_bulk() && has_writer()
     }
 
     /// Whether it may be a FIFO that no process has opened for writing. It polls as if a writer

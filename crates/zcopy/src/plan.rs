@@ -140,15 +140,6 @@ pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<
     })
 }
 
-/// Returns whether a private pipe pays from the first byte if the source holds 64 KiB and has a
-/// writer.
-pub(crate) fn gains_from_private_pipe(source: &FdInfo, sink: &FdInfo) -> bool {
-    match source.kind {
-        Kind::Pipe => matches!(sink.kind, Kind::Stream | Kind::Regular),
-        kind => kind == Kind::Stream,
-    }
-}
-
 /// Returns whether bytes go to the sink's cursor, which other processes may move too.
 pub(crate) fn goes_by_cursor(sink: &FdInfo, options: &Options) -> bool {
     sink.is_seekable() && options.sink_offset.is_none()
@@ -322,8 +313,8 @@ impl Plan {
     /// private pipe costs more than it saves. A pattern that is repeated by `tee` begins with write
     /// for the same reason, for 128 KiB.
     ///
-    /// There is no warm-up if 64 KiB wait in the source when the transfer begins and a writer still
-    /// has it open, except from a pipe into a pipe or `/dev/null`.
+    /// Into a file or stream socket there is no warm-up if the source is a pipe that holds 64 KiB
+    /// when the transfer begins and that a writer still has open.
     ///
     /// If a sink refuses the warm-up by `splice`, the transfer continues with the strategy that
     /// follows `splice` in the plan, and not with `splice_pipe`: a sink that takes no splice from
@@ -383,8 +374,9 @@ impl fmt::Display for Plan {
             if self.source.kind != Kind::Pattern {
                 f.write_str(" and until one step moves 32 KiB")?;
             }
-            if gains_from_private_pipe(&self.source, &self.sinks[0]) {
-                f.write_str(", unless 64 KiB wait and there is a writer at the beginning")?;
+            let is_from_pipe = self.source.kind == Kind::Pipe;
+            if is_from_pipe && matches!(self.sinks[0].kind, Kind::Stream | Kind::Regular) {
+                f.write_str(", unless the pipe holds 64 KiB and has a writer at the beginning")?;
             }
             // A relay does not ask its sockets, and shows no plan.
             if self.source.kind == Kind::Stream {

@@ -1,8 +1,7 @@
-//! How a transfer out of a pipe or socket begins.
+//! How a transfer out of a pipe begins.
 
 use std::os::fd::OwnedFd;
 use std::thread;
-use std::time::Duration;
 
 use rustix::io::ioctl_fionread;
 use rustix::pipe::fcntl_getpipe_size;
@@ -21,11 +20,6 @@ const FULL: usize = 64 << 10;
 fn full_pipe(bytes: &[u8]) -> (OwnedFd, thread::JoinHandle<()>) {
     let (reader, writer) = pipe();
     assert!(fcntl_getpipe_size(&reader).unwrap() >= FULL);
-    filled((reader, writer), bytes)
-}
-
-/// Has a thread write the bytes and close its end, and waits until 64 KiB or all have come.
-fn filled((reader, writer): (OwnedFd, OwnedFd), bytes: &[u8]) -> (OwnedFd, thread::JoinHandle<()>) {
     let owned = bytes.to_vec();
     let feeder = thread::spawn(move || {
         assert!(write_all(&writer, &owned));
@@ -84,34 +78,5 @@ fn a_full_pipe_whose_writer_has_gone_has_a_warm_up() {
     let (source, feeder) = full_pipe(&pattern(FULL));
     feeder.join().unwrap();
     let sink = OwnedFd::from(file(b""));
-    assert_eq!(first_strategy(&source, &sink, FULL), Strategy::Buffered);
-}
-
-#[test]
-fn a_socket_that_holds_much_and_has_a_writer_has_no_warm_up() {
-    if !needs(&STRATEGIES) {
-        return;
-    }
-    let bytes = pattern(3 * FULL);
-    let (here, there) = tcp();
-    assert!(write_all(&there, &bytes[..FULL]));
-    let (source, feeder) = filled((here, there.try_clone().unwrap()), &bytes[FULL..]);
-    let begun = thread::spawn(move || first_strategy(&source, &null(), 3 * FULL));
-    feeder.join().unwrap();
-    thread::sleep(Duration::from_millis(50));
-    drop(there);
-    assert_eq!(begun.join().unwrap(), Strategy::SplicePipe);
-}
-
-#[test]
-fn a_socket_whose_writer_has_gone_has_a_warm_up() {
-    if !needs(&STRATEGIES) {
-        return;
-    }
-    let (source, feeder) = filled(tcp(), &pattern(FULL));
-    feeder.join().unwrap();
-    let sink = OwnedFd::from(file(b""));
-    // The end of the stream has come, too.
-    thread::sleep(Duration::from_millis(50));
     assert_eq!(first_strategy(&source, &sink, FULL), Strategy::Buffered);
 }

@@ -73,21 +73,17 @@ fn a_tee_that_is_always_short_is_slow_and_exact() {
 
 /// Another process has filled the sink in the midst of the call.
 #[test]
-fn a_tee_that_finds_no_room_any_more_waits_for_the_sink() {
+fn a_tee_that_finds_no_room_any_more_loses_no_byte() {
     for is_stream in [false, true] {
         for nth in 0..9 {
-            let n_polls = |n_zeros| {
-                let kernel = SimKernel::default();
-                let source = source(&kernel, is_stream);
-                let sinks = [pipe(&kernel), pipe(&kernel), file(&kernel)];
-                kernel.inject(Call::Tee, &vec![Injection::Normal; nth]);
-                kernel.inject(Call::Tee, &vec![Injection::ReturnsZero; n_zeros]);
-                let report = by_the_plan(&kernel, &source, &sinks);
-                assert_eq!(report.bytes(), LONG as u64);
-                assert_all_have_all(&kernel, &sinks, &format!("{is_stream}, {nth}"));
-                kernel.results(Call::Poll).len()
-            };
-            assert!(n_polls(0) < n_polls(2), "{is_stream}, {nth}");
+            let kernel = SimKernel::default();
+            let source = source(&kernel, is_stream);
+            let sinks = [pipe(&kernel), pipe(&kernel), file(&kernel)];
+            kernel.inject(Call::Tee, &vec![Injection::Normal; nth]);
+            kernel.inject(Call::Tee, &[Injection::ReturnsZero; 2]);
+            let report = by_the_plan(&kernel, &source, &sinks);
+            assert_eq!(report.bytes(), LONG as u64);
+            assert_all_have_all(&kernel, &sinks, &format!("{is_stream}, {nth}"));
         }
     }
 }
