@@ -17,15 +17,19 @@ use crate::strategies::{STRATEGIES, can_be_spliced, serves};
 const PIPE: usize = 64 << 10;
 /// Up to this length the plan may read and write, whatever the pair.
 const SMALL: usize = 32 << 10;
+/// Up to this length it may do so from a file to a pipe.
+const SMALL_TO_PIPE: usize = 12 << 10;
 pub(crate) const LARGE: usize = (3 << 20) + 7;
 
 /// Lengths around pages, pipes and the limits of the plan.
-pub(crate) const LENGTHS: [usize; 12] = [
+pub(crate) const LENGTHS: [usize; 14] = [
     0,
     1,
     4095,
     4096,
     4097,
+    SMALL_TO_PIPE,
+    SMALL_TO_PIPE + 1,
     SMALL - 1,
     SMALL,
     SMALL + 1,
@@ -179,7 +183,11 @@ fn assert_planned(from: SourceKind, to: SinkKind, len: usize, chosen: Strategy, 
         assert_eq!(chosen, Strategy::Buffered, "{what}");
     }
     let knows_size = matches!(from, SourceKind::Regular(_)) || from == SourceKind::Memfd;
-    if knows_size && len <= SMALL {
+    let small = match to {
+        SinkKind::Pipe | SinkKind::Fifo => SMALL_TO_PIPE,
+        _ => SMALL,
+    };
+    if knows_size && len <= small {
         assert_eq!(chosen, Strategy::Buffered, "{what}");
     }
 }
