@@ -26,10 +26,10 @@ use std::time::{Duration, Instant};
 
 use counter::Counter;
 use pairs::{Files, Mover, PAIRS, Pair, Peers, sizes_or};
-use recording::statistics::{Middle, speed_ratio, spread};
+use recording::format::Rival;
+use recording::statistics::{Middle, spread};
 use recording::{Recording, format, take_option};
 use rustix::time::{ClockId, clock_gettime};
-use zcopy::Strategy;
 
 /// From what fits into a page to what no cache holds.
 const SIZES: &str = "4KiB,32KiB,64KiB,128KiB,256KiB,512KiB,1MiB,16MiB,64MiB";
@@ -109,20 +109,21 @@ fn main() {
     report_losses(&measured);
     assert!(!measured.is_empty(), "no pair has such a name");
     let is_all = wanted.is_empty() && std::env::var_os("ZCOPY_BENCH_SIZES").is_none();
-    recording.end(is_all, |raw| {
-        let recorded = match peers {
+    recording.end(
+        is_all,
+        measured,
+        |raw| match peers {
             Peers::Meanwhile => &mut raw.pairs,
             Peers::Apart => &mut raw.pairs_apart,
-        };
-        let is_same = |a: &format::Pair, b: &format::Pair| (&a.name, a.bytes) == (&b.name, b.bytes);
-        recording::put(recorded, measured, is_all, is_same);
-    });
+        },
+        |a, b| (&a.name, a.bytes) == (&b.name, b.bytes),
+    );
 }
 
 /// Measures the movers of a pair in turns, each turn in random order.
 fn measure(pair: &Pair, files: &Files, bytes: u64, turns: Turns) -> format::Pair {
-    /// The intervals are made anew after this many further turns.
-    const BETWEEN_LOOKS: usize = 8;
+    /// The intervals are checked again after this many further turns.
+    const TURNS_PER_CHECK: usize = 8;
     let movers: Vec<Mover> = pair.movers().collect();
     // Short transfers are repeated within a turn, so that one turn lasts about as long as 64 MiB
     // take.
@@ -145,7 +146,7 @@ fn measure(pair: &Pair, files: &Files, bytes: u64, turns: Turns) -> format::Pair
         let taken = measured.movers[0].nanoseconds.len();
         let further = taken.checked_sub(turns.least);
         if taken == turns.most
-            || further.is_some_and(|n| n.is_multiple_of(BETWEEN_LOOKS)) && is_narrow(&measured)
+            || further.is_some_and(|n| n.is_multiple_of(TURNS_PER_CHECK)) && is_narrow(&measured)
         {
             return measured;
         }
@@ -236,30 +237,16 @@ fn report(pair: &format::Pair, size: &str) {
     }
 }
 
-/// The throughput of the plan as a ratio to others, which are named.
+/// Returns the plan's ratios to its rivals, which are named.
 fn ratios(pair: &format::Pair) -> impl Iterator<Item = (&'static str, Middle)> {
-    let middle =
-        |mover: &format::Mover| spread(mover.nanoseconds.iter().map(|ns| *ns as f64)).median;
-    let others = pair.movers.iter();
-    let strategies = others.filter(|mover| mover.name != "plan" && mover.name != "std_io_copy");
-    let best = strategies.min_by(|a, b| middle(a).total_cmp(&middle(b)));
-    let plan = find(pair, "plan");
-    let named = [
-        ("the best strategy", best),
-        (
-            "buffered",
-            find(pair, &Mover::Forced(Strategy::Buffered).name()),
-        ),
-        ("std::io::copy", find(pair, &Mover::Std.name())),
+    let rivals = [
+        ("the best strategy", Rival::BestStrategy),
+        ("buffered", Rival::Buffered),
+        ("std::io::copy", Rival::Std),
     ];
-    named.into_iter().filter_map(move |(name, other)| {
-        let ratio = speed_ratio(&plan?.nanoseconds, &other?.nanoseconds);
-        Some((name, ratio))
-    })
-}
-
-fn find<'a>(pair: &'a format::Pair, name: &str) -> Option<&'a format::Mover> {
-    pair.movers.iter().find(|mover| mover.name == name)
+    rivals
+        .into_iter()
+        .filter_map(|(name, rival)| Some((name, pair.ratio_to(rival)?)))
 }
 
 /// Names the pairs at which the plan is more than 3 % behind read and write.
@@ -268,11 +255,9 @@ fn report_losses(pairs: &[format::Pair]) {
     println!("read and write are ahead of the plan, by more than 3 %, at these:");
     let mut is_none = true;
     for pair in pairs {
-        let buffered = Mover::Forced(Strategy::Buffered).name();
-        let (Some(plan), Some(buffered)) = (find(pair, "plan"), find(pair, &buffered)) else {
+        let Some(Middle { low, median, high }) = pair.ratio_to(Rival::Buffered) else {
             continue;
         };
-        let Middle { low, median, high } = speed_ratio(&plan.nanoseconds, &buffered.nanoseconds);
         if median < 0.97 && high < 1.0 {
             is_none = false;
             let (name, bytes) = (&pair.name, pair.bytes);

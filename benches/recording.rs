@@ -20,6 +20,11 @@ use format::{Machine, Raw};
 use machine::Account;
 pub(crate) use machine::output;
 
+#[allow(
+    dead_code,
+    clippy::cast_precision_loss,
+    reason = "one benchmark alone compares pairs, and figures are shown with three digits"
+)]
 pub(crate) mod format;
 mod machine;
 pub(crate) mod statistics;
@@ -82,16 +87,25 @@ impl Recording {
         self.account.wait(&mut self.patience);
     }
 
-    /// Writes the figures that `put` adds, and what the machine is. A run of a part (`!is_all`) adds
-    /// a note to the run that has measured the rest.
-    pub(crate) fn end(self, is_all: bool, put: impl FnOnce(&mut Raw)) {
+    /// Writes the figures into their list in the record, and what the machine is. The figures of a
+    /// run of everything (`is_all`) replace the list. Those of a part replace the same ones, and a
+    /// note says so at the run that has measured the rest.
+    pub(crate) fn end<T>(
+        self,
+        is_all: bool,
+        measured: Vec<T>,
+        list: impl FnOnce(&mut Raw) -> &mut Vec<T>,
+        is_same: impl Fn(&T, &T) -> bool,
+    ) {
         let Some(dir) = self.dir else {
             return;
         };
         fs::create_dir_all(&dir).expect("the directory of the record can be made");
         let raw_path = dir.join("raw.json");
         let mut raw: Raw = read(&raw_path);
-        put(&mut raw);
+        let recorded = list(&mut raw);
+        recorded.retain(|old| !is_all && !measured.iter().any(|new| is_same(old, new)));
+        recorded.extend(measured);
         fs::write(&raw_path, lines(&raw)).expect("the figures can be written");
 
         let machine_path = dir.join("machine.json");
@@ -117,20 +131,6 @@ impl Recording {
         let text = serde_json::to_string_pretty(&machine).expect("the machine has a JSON form");
         fs::write(&machine_path, text + "\n").expect("the machine can be written");
     }
-}
-
-/// Puts figures into a record: in place of all, or of those that have been measured anew.
-pub(crate) fn put<T>(
-    recorded: &mut Vec<T>,
-    measured: Vec<T>,
-    is_all: bool,
-    is_same: impl Fn(&T, &T) -> bool,
-) {
-    if is_all {
-        recorded.clear();
-    }
-    recorded.retain(|old| !measured.iter().any(|new| is_same(old, new)));
-    recorded.extend(measured);
 }
 
 /// Cargo runs a benchmark in the directory of its package, wherever the user is.

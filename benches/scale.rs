@@ -29,7 +29,6 @@ mod serve;
 
 use std::process::ExitCode;
 
-use recording::format::Curve;
 use recording::{Recording, take_option};
 
 fn main() -> ExitCode {
@@ -53,10 +52,12 @@ fn main() -> ExitCode {
     let (answers, missed) = mixed::report(is_test, is_wanted);
     curves.extend(trips.into_iter().chain(answers));
     assert!(!curves.is_empty(), "no curve has such a name");
-    recording.end(wanted.is_empty(), |raw| {
-        let is_same = |a: &Curve, b: &Curve| (&a.figure, &a.name) == (&b.figure, &b.name);
-        recording::put(&mut raw.curves, curves, wanted.is_empty(), is_same);
-    });
+    recording.end(
+        wanted.is_empty(),
+        curves,
+        |raw| &mut raw.curves,
+        |a, b| (&a.figure, &a.name) == (&b.figure, &b.name),
+    );
     for bar in &missed {
         eprintln!("missed: {bar}");
     }

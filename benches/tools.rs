@@ -173,10 +173,8 @@ fn main() -> anyhow::Result<()> {
         fs::remove_dir_all(&out)?;
     }
     if !asked.is_verified {
-        recording.end(parts.is_empty(), |raw| {
-            let is_same = |a: &format::Job, b: &format::Job| a.name == b.name;
-            recording::put(&mut raw.jobs, measured, parts.is_empty(), is_same);
-        });
+        let is_same = |a: &format::Job, b: &format::Job| a.name == b.name;
+        recording.end(parts.is_empty(), measured, |raw| &mut raw.jobs, is_same);
     }
     for problem in &wrong {
         eprintln!("WRONG: {problem}");

@@ -148,14 +148,14 @@ impl Peers {
     /// writer is at work or blocked, as in a pipeline, and no transfer begins with a sleep whose
     /// length the scheduler chooses.
     pub(super) fn wait_for_source(source: &Stream, bytes: u64) {
-        const PATIENCE: Duration = Duration::from_millis(10);
+        const TIMEOUT: Duration = Duration::from_millis(10);
         if matches!(source, Stream::File(_)) {
             return;
         }
         let start = Instant::now();
         let wanted = bytes.min(64 << 10);
         while rustix::io::ioctl_fionread(source).is_ok_and(|n| n < wanted)
-            && start.elapsed() < PATIENCE
+            && start.elapsed() < TIMEOUT
         {
             thread::yield_now();
         }

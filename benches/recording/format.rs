@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::statistics::{Middle, speed_ratio, spread};
+
 /// The figures of a record, as they were measured.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Raw {
@@ -29,6 +31,39 @@ pub(crate) struct Pair {
     pub(crate) movers: Vec<Mover>,
 }
 
+/// What the plan is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rival {
+    /// The strategy that was fastest when it was requested.
+    BestStrategy,
+    Buffered,
+    Std,
+}
+
+impl Pair {
+    pub(crate) fn mover(&self, name: &str) -> Option<&Mover> {
+        self.movers.iter().find(|mover| mover.name == name)
+    }
+
+    pub(crate) fn rival(&self, rival: Rival) -> Option<&Mover> {
+        match rival {
+            Rival::BestStrategy => {
+                let movers = self.movers.iter();
+                let strategies = movers.filter(|it| !["plan", "std_io_copy"].contains(&&*it.name));
+                strategies.min_by(|a, b| a.median().total_cmp(&b.median()))
+            }
+            Rival::Buffered => self.mover("buffered"),
+            Rival::Std => self.mover("std_io_copy"),
+        }
+    }
+
+    /// Returns the throughput of the plan as a ratio to that of a rival.
+    pub(crate) fn ratio_to(&self, rival: Rival) -> Option<Middle> {
+        let (plan, rival) = (self.mover("plan")?, self.rival(rival)?);
+        Some(speed_ratio(&plan.nanoseconds, &rival.nanoseconds))
+    }
+}
+
 /// One way to move the bytes of a pair, with one figure for each turn.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Mover {
@@ -40,6 +75,13 @@ pub(crate) struct Mover {
     pub(crate) cpu_nanoseconds: Vec<u64>,
     /// The system calls of one transfer.
     pub(crate) system_calls: Option<u64>,
+}
+
+impl Mover {
+    /// Returns the median of the turns, in nanoseconds.
+    pub(crate) fn median(&self) -> f64 {
+        spread(self.nanoseconds.iter().map(|ns| *ns as f64)).median
+    }
 }
 
 /// A pipeline that several programs are part of in turn.

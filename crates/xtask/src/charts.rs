@@ -92,7 +92,8 @@ fn draw(raw: &Raw, machine: &Machine) -> anyhow::Result<Vec<Chart>> {
     Ok(charts)
 }
 
-/// What stands below the charts of these benchmarks: when they ran, where, and beside what.
+/// Returns the line below the charts of these benchmarks: the date, the machine, and the share of
+/// the processors that other work took.
 fn footer(machine: &Machine, benchmarks: &[&str]) -> String {
     let Machine {
         kernel,

@@ -96,10 +96,7 @@ pub(crate) fn reopen_terminal<K: Kernel>(
 /// Returns whether [`FdInfo::classify_fully`] is worth its calls: the transfer is long, or an
 /// option or a descriptor needs the facts.
 fn deserves_full_classification(source: &FdInfo, sink: &FdInfo, options: &Options) -> bool {
-    let offload_above = match (source.kind, sink.kind) {
-        (Kind::Regular, Kind::Pipe) => plan::FILE_TO_PIPE_OFFLOAD_ABOVE,
-        _ => plan::OFFLOAD_ABOVE,
-    };
+    let offload_above = plan::offload_above_anywhere(source.kind, sink.kind);
     let is_long = match source.kind {
         Kind::Regular => source.size.is_some(),
         kind => kind == Kind::Block,

@@ -227,8 +227,8 @@ impl<'fd> Endpoint<'fd> {
         }
     }
 
-    /// Whether it is a pipe that holds as much as one of the default size can, and that a writer
-    /// still has open: more bytes are likely to follow.
+    /// Whether the pipe holds as much as one of the default size can, and a writer still has it
+    /// open: more bytes are likely to follow.
     pub(crate) fn has_bulk_and_writer<K: Kernel>(&self, kernel: &K) -> bool {
         let has_bulk = || {
             kernel
@@ -239,7 +239,7 @@ impl<'fd> Endpoint<'fd> {
             let found = self.poll(kernel, PollFlags::IN);
             found.is_ok_and(|found| !found.contains(PollFlags::HUP))
         };
-        self.info.kind == Kind::Pipe && has_bulk() && has_writer()
+        has_bulk() && has_writer()
     }
 
     /// Whether it may be a FIFO that no process has opened for writing. It polls as if a writer

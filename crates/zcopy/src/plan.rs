@@ -140,6 +140,20 @@ pub(crate) fn plan(source: &FdInfo, sink: &FdInfo, options: &Options) -> Result<
     })
 }
 
+/// Returns up to how many bytes read and write serve a pair on every file system.
+pub(crate) fn offload_above_anywhere(source: Kind, sink: Kind) -> u64 {
+    match (source, sink) {
+        (Kind::Regular, Kind::Pipe) => FILE_TO_PIPE_OFFLOAD_ABOVE,
+        _ => OFFLOAD_ABOVE,
+    }
+}
+
+/// Returns whether a private pipe saves more than it costs from the first byte, if 64 KiB wait in
+/// the source and more bytes are likely to follow.
+pub(crate) fn gains_from_private_pipe(source: &FdInfo, sink: &FdInfo) -> bool {
+    source.kind == Kind::Pipe && matches!(sink.kind, Kind::Stream | Kind::Regular)
+}
+
 /// Returns whether bytes go to the sink's cursor, which other processes may move too.
 pub(crate) fn goes_by_cursor(sink: &FdInfo, options: &Options) -> bool {
     sink.is_seekable() && options.sink_offset.is_none()
@@ -374,8 +388,7 @@ impl fmt::Display for Plan {
             if self.source.kind != Kind::Pattern {
                 f.write_str(" and until one step moves 32 KiB")?;
             }
-            let is_from_pipe = self.source.kind == Kind::Pipe;
-            if is_from_pipe && matches!(self.sinks[0].kind, Kind::Stream | Kind::Regular) {
+            if gains_from_private_pipe(&self.source, &self.sinks[0]) {
                 f.write_str(", unless the pipe holds 64 KiB and has a writer at the beginning")?;
             }
             // A relay does not ask its sockets, and shows no plan.

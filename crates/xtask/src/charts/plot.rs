@@ -12,7 +12,7 @@ const RIGHT: i32 = 14;
 const BELOW: i32 = 38;
 
 /// The width of a place's name, with the space beside it.
-const NAME: i32 = 34;
+const LABEL_WIDTH: i32 = 34;
 
 /// The lines of one figure.
 pub(super) struct Plot<'a> {
@@ -137,7 +137,7 @@ impl Plot<'_> {
             if at < end_of_last {
                 continue;
             }
-            end_of_last = at + NAME;
+            end_of_last = at + LABEL_WIDTH;
             let name = (self.name)(place);
             text(
                 area,

@@ -2,38 +2,41 @@
 
 use std::fmt::Write as _;
 
-use super::format::{Machine, Mover, Pair, Raw, Run};
+use super::format::{Machine, Mover, Pair, Raw, Rival, Run};
 use super::pairs::{size_name, title};
-use super::statistics::{Middle, speed_ratio, spread};
+use super::statistics::{Middle, spread};
 
-/// A page: its name beside the charts, its heading, the benchmark, and what it measures.
+/// A page about the pairs of one benchmark.
 struct Page {
     name: &'static str,
     heading: &'static str,
     benchmark: &'static str,
-    words: &'static str,
+    conditions: &'static str,
 }
 
 const MEANWHILE: Page = Page {
     name: "pairs.md",
     heading: "What the pairs cost",
     benchmark: "ratios",
-    words: "Writers and readers work while the transfer runs.",
+    conditions: "Writers and readers work while the transfer runs.",
 };
 
 const APART: Page = Page {
     name: "pairs-apart.md",
     heading: "What the pairs cost with idle peers",
     benchmark: "ratios --apart",
-    words: "All bytes wait before the transfer begins, and nobody reads until it has ended.",
+    conditions: "Writers have ended before the transfer begins, and readers begin after it.",
 };
 
-/// How far the plan may be behind read and write and `std::io::copy`, and behind the best strategy.
-const NEAR: [(&str, f64); 3] = [
-    ("buffered", 0.97),
-    ("std_io_copy", 0.97),
-    ("the best strategy", 0.95),
+/// The ratio to each rival below which the plan counts as behind.
+const TOLERANCES: [(Rival, f64); 3] = [
+    (Rival::Buffered, 0.97),
+    (Rival::Std, 0.97),
+    (Rival::BestStrategy, 0.95),
 ];
+
+/// The rivals, in the order of the columns.
+const RIVALS: [Rival; 3] = [Rival::BestStrategy, Rival::Buffered, Rival::Std];
 
 /// Returns the pages that the record has figures for, with their names.
 pub(super) fn pages(raw: &Raw, machine: &Machine) -> Vec<(&'static str, String)> {
@@ -48,12 +51,13 @@ fn write_page(page: &Page, pairs: &[Pair], machine: &Machine) -> String {
     let Page {
         heading,
         benchmark,
-        words,
+        conditions,
         ..
     } = page;
     let mut text = format!(
         "# {heading}\n\n\
-         `cargo xtask charts` writes this page from the record of `{benchmark}`. {words}\n\
+         `cargo xtask charts` writes this page from the record of `{benchmark}`.\n\
+         {conditions}\n\
          [Benchmarks](../benchmarks.md) describes the pairs and the method. CPU is the processor time of\n\
          the thread that moves the bytes. The best strategy is the one that was fastest when it was\n\
          requested; `std` is `std::io::copy`. A ratio above 1 means that the plan is faster. It is the\n\
@@ -99,10 +103,10 @@ fn list_losses(pairs: &[Pair], sizes: &[u64], text: &mut String) {
     let (mut wide, mut all) = (0, 0);
     for size in sizes {
         let _ = write!(text, "| {}iB |", size_name(*size));
-        for (name, near) in NEAR {
+        for (rival, tolerance) in TOLERANCES {
             let ratios = pairs.iter().filter(|pair| pair.bytes == *size);
             let mut ratios: Vec<_> = ratios
-                .filter_map(|pair| Some((pair, ratio(pair, name)?)))
+                .filter_map(|pair| Some((pair, pair.ratio_to(rival)?)))
                 .collect();
             let n_pairs = ratios.len();
             all += n_pairs;
@@ -110,7 +114,7 @@ fn list_losses(pairs: &[Pair], sizes: &[u64], text: &mut String) {
                 .iter()
                 .filter(|(_, ratio)| ratio.high - ratio.low > 0.05 * ratio.median)
                 .count();
-            ratios.retain(|(_, ratio)| ratio.median < near);
+            ratios.retain(|(_, ratio)| ratio.median < tolerance);
             ratios.sort_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
             let shown: Vec<_> = ratios
                 .iter()
@@ -131,28 +135,8 @@ fn list_losses(pairs: &[Pair], sizes: &[u64], text: &mut String) {
     );
 }
 
-/// The plan's throughput as a ratio to that of another mover.
-fn ratio(pair: &Pair, name: &str) -> Option<Middle> {
-    let plan = find(pair, "plan")?;
-    let other = match name {
-        "the best strategy" => best(pair)?,
-        name => find(pair, name)?,
-    };
-    Some(speed_ratio(&plan.nanoseconds, &other.nanoseconds))
-}
-
 fn shown(Middle { low, median, high }: Middle) -> String {
     format!("{median:.2} [{low:.2}–{high:.2}]")
-}
-
-fn find<'a>(pair: &'a Pair, name: &str) -> Option<&'a Mover> {
-    pair.movers.iter().find(|mover| mover.name == name)
-}
-
-fn best(pair: &Pair) -> Option<&Mover> {
-    let strategies = pair.movers.iter();
-    let strategies = strategies.filter(|mover| !["plan", "std_io_copy"].contains(&&*mover.name));
-    strategies.min_by(|a, b| median(a).total_cmp(&median(b)))
 }
 
 /// The machine and the run, in words.
@@ -195,15 +179,10 @@ fn describe(machine: &Machine, benchmark: &str, page: &mut String) {
 
 /// The cells of a pair behind its name.
 fn row(pair: &Pair) -> Vec<String> {
-    let (plan, buffered, std) = (
-        find(pair, "plan"),
-        find(pair, "buffered"),
-        find(pair, "std_io_copy"),
-    );
-    let best = best(pair);
+    let plan = pair.mover("plan");
+    let [best, buffered, std] = RIVALS.map(|rival| pair.rival(rival));
     let rate =
-        |mover: Option<&Mover>| or_dash(mover, |mover| digits(pair.bytes as f64 / median(mover)));
-    let ratio = |name: &str| or_dash(ratio(pair, name), shown);
+        |mover: Option<&Mover>| or_dash(mover, |mover| digits(pair.bytes as f64 / mover.median()));
     let cpu = |mover: Option<&Mover>| {
         or_dash(mover, |mover| {
             let cpu = spread(mover.cpu_nanoseconds.iter().map(|ns| *ns as f64)).median;
@@ -220,14 +199,10 @@ fn row(pair: &Pair) -> Vec<String> {
     };
     let named = or_dash(best, |mover| format!("{} {}", mover.name, rate(best)));
     let mut row = vec![rate(plan), named, rate(buffered), rate(std)];
-    row.extend(["the best strategy", "buffered", "std_io_copy"].map(ratio));
+    row.extend(RIVALS.map(|rival| or_dash(pair.ratio_to(rival), shown)));
     row.extend([plan, buffered, std].map(cpu));
     row.extend([plan, buffered, std].map(calls));
     row
-}
-
-fn median(mover: &Mover) -> f64 {
-    spread(mover.nanoseconds.iter().map(|ns| *ns as f64)).median
 }
 
 fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {

@@ -54,7 +54,8 @@ fn date_and_commit(body: &str) -> Option<(&str, &str)> {
     is_date.then_some((date, commit))
 }
 
-/// What a section has found: a line that says so, or the sums of a table of tests.
+/// Returns the outcome of a section: its line with one of the phrases, or the sums of its table of
+/// tests.
 fn outcome(body: &str) -> String {
     const OUTCOME_PHRASES: [&str; 4] = [
         "wrong outcomes",

@@ -1,8 +1,7 @@
 //! Decides how well each strategy suits a source and a sink, and why.
 
 use super::{
-    FILE_OFFLOAD_ABOVE, FILE_TO_PIPE_OFFLOAD_ABOVE, OFFLOAD_ABOVE, PRIVATE_PIPE_ABOVE,
-    goes_by_cursor, remaining,
+    FILE_OFFLOAD_ABOVE, PRIVATE_PIPE_ABOVE, goes_by_cursor, offload_above_anywhere, remaining,
 };
 use crate::fd_info::{FdInfo, FileSystem, Kind, Memory};
 use crate::options::{Options, Reflink, SkipErrors, Sparse};
@@ -37,7 +36,7 @@ pub(super) const UNKNOWN_DEVICE: &str = "it is unknown how this device handles a
 pub(super) const GENERATED: &str =
     "the device generates its bytes, and the kernel would allocate new pages for a splice";
 pub(super) const DEV_FULL: &str = "only write reports the error of /dev/full (ENOSPC)";
-pub(super) const FEW: &str = "at most 32 KiB are left, which read and write move faster";
+pub(super) const FEW: &str = "few bytes are left, which read and write move faster";
 pub(super) const CLAIMS_EMPTY: &str =
     "the source claims size 0, which may be wrong (as in /proc): only read finds its end";
 pub(super) const DIVIDES_DIRECT_BLOCKS: &str = "the sink has O_DIRECT and accepts whole blocks: \
@@ -114,11 +113,7 @@ fn why_buffered_is_better(
         {
             None
         }
-        (Kind::Regular, Kind::Pipe) if at_most(FILE_TO_PIPE_OFFLOAD_ABOVE) => {
-            Some("at most 12 KiB are left, which read and write move faster")
-        }
-        (Kind::Regular, Kind::Pipe) => source.size.is_none().then_some(CLAIMS_EMPTY),
-        _ if at_most(OFFLOAD_ABOVE) => Some(FEW),
+        (source, sink) if at_most(offload_above_anywhere(source, sink)) => Some(FEW),
         _ if at_most(offload_above(source, sink, options)) => {
             Some("little of the file is left, and read and write need no preparation")
         }
@@ -146,8 +141,7 @@ pub(crate) fn offload_above(source: &FdInfo, sink: &FdInfo, options: &Options) -
             PRIVATE_PIPE_ABOVE
         }
         (Kind::Regular, Ext4 | Tmpfs | Xfs, Kind::Regular | Kind::Null) => FILE_OFFLOAD_ABOVE,
-        (Kind::Regular, _, Kind::Pipe) => FILE_TO_PIPE_OFFLOAD_ABOVE,
-        _ => OFFLOAD_ABOVE,
+        (source, _, sink) => offload_above_anywhere(source, sink),
     }
 }
 

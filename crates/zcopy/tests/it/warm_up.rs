@@ -8,7 +8,7 @@ use rustix::pipe::fcntl_getpipe_size;
 use zcopy::{Strategy, Transfer};
 
 use crate::endpoints::{null, pipe, tcp};
-use crate::files::{file, pattern, read_to_end, write_all};
+use crate::files::{assert_same, contents, file, pattern, read_to_end, write_all};
 use crate::refused::needs;
 use crate::strategies::STRATEGIES;
 
@@ -49,6 +49,7 @@ fn a_full_pipe_that_is_still_written_to_has_no_warm_up_into_a_file_or_socket() {
         first_strategy(&source, &sink, bytes.len()),
         Strategy::SplicePipe
     );
+    assert_same(&contents(&sink.into()), &bytes, "from a full pipe");
     feeder.join().unwrap();
 
     let (source, feeder) = full_pipe(&bytes);

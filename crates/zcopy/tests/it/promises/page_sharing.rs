@@ -123,6 +123,19 @@ fn promise_8_stable_offloads_bytes_that_cannot_change() {
     }
 }
 
+/// Nor do the pages of a file that is just long enough to be spliced.
+#[test]
+fn promise_8_a_short_file_that_cannot_change_is_not_said_to_share_its_pages() {
+    let bytes = crate::files::pattern(16 << 10);
+    let source = Source::new(SourceKind::SealedMemfd, &bytes).unwrap();
+    let sink = Sink::new(SinkKind::Pipe).unwrap();
+    let report = Transfer::new(&source.fd, &sink.fd).run().unwrap();
+    let offload = first_allowed(&[Strategy::Splice, Strategy::Sendfile]);
+    assert_eq!(report.strategy(), Some(offload), "{report:#}");
+    assert!(!report.shared_pages(), "{report:#}");
+    crate::files::assert_same(&sink.into_bytes(0).unwrap(), &bytes, "sealed");
+}
+
 /// The kernel copies into a file, so that no page is shared.
 #[test]
 fn promise_8_between_files_nothing_is_shared_in_the_page_cache() {
