@@ -5,8 +5,9 @@
 //! and the memory of the process, and how equal the parts of the connections are, in turns of random
 //! order. `mixed_relays` answers small questions beside bulk, with 50 to 1,000 relays, and fails if
 //! ours need more than they promise. `ping_pong` measures round trips of 64 bytes to 64 KiB. Arguments
-//! choose loads and drivers by a part of their name. `--record DIR` also writes the curves into a
-//! record.
+//! choose loads and drivers by a part of their name. `--receive-buffer BYTES` sets `SO_RCVBUF` of the
+//! sockets of `bulk_relays` and `downloads`, which the kernel enlarges otherwise. `--record DIR` also
+//! writes the curves into a record.
 
 #![allow(
     clippy::cast_precision_loss,
@@ -33,21 +34,23 @@ use recording::{Recording, take_option};
 
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [first, driver, n_clients, backend] = &arguments[..]
+    if let [first, driver, n_clients, receive_buffer, backend] = &arguments[..]
         && first == serve::SERVE
     {
-        serve::serve(driver, n_clients, backend);
+        serve::serve(driver, n_clients, receive_buffer, backend);
         return ExitCode::SUCCESS;
     }
     let mut recording = Recording::begin("scale", &mut arguments);
     // One command line serves `tools`, too.
     take_option(&mut arguments, "--peers");
+    let receive_buffer = take_option(&mut arguments, "--receive-buffer")
+        .map(|bytes| bytes.parse().expect("--receive-buffer needs a number"));
     let is_test = arguments.iter().any(|argument| argument == "--test");
     let wanted: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
     let is_wanted =
         |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str()));
     recording.wait();
-    let mut curves = bulk::report(is_test, is_wanted);
+    let mut curves = bulk::report(is_test, receive_buffer, is_wanted);
     let trips = ping_pong::report(is_test, is_wanted).expect("the relays go on");
     let (answers, missed) = mixed::report(is_test, is_wanted);
     curves.extend(trips.into_iter().chain(answers));

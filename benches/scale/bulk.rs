@@ -64,10 +64,14 @@ impl Load {
     }
 
     /// The beginning of the titles of its charts.
-    fn title(self) -> &'static str {
-        match self {
+    fn title(self, receive_buffer: Option<usize>) -> String {
+        let title = match self {
             Self::Relays => "TCP relays at full speed",
             Self::Downloads => "A file to many TCP clients",
+        };
+        match receive_buffer {
+            Some(bytes) => format!("{title}, receive buffers of {} KiB", bytes >> 10),
+            None => title.to_owned(),
         }
     }
 
@@ -79,24 +83,35 @@ impl Load {
     }
 }
 
-/// Prints a table of the wanted drivers with several numbers of connections. Returns its curves.
-pub(crate) fn report(is_test: bool, is_wanted: impl Fn(&str) -> bool) -> Vec<Curve> {
+/// Prints a table of the wanted drivers with several numbers of connections. Returns its curves. Every
+/// socket gets the receive buffer, if there is one.
+pub(crate) fn report(
+    is_test: bool,
+    receive_buffer: Option<usize>,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Vec<Curve> {
     let loads = [Load::Relays, Load::Downloads].into_iter();
     let curves = loads.flat_map(|load| {
         let name = |driver: &&&str| is_wanted(&format!("{}/{driver}", load.name()));
         let drivers: Vec<&str> = load.drivers().iter().filter(name).copied().collect();
-        of_load(load, &drivers, is_test)
+        of_load(load, receive_buffer, &drivers, is_test)
     });
     curves.collect()
 }
 
 #[expect(clippy::print_stdout, reason = "the program prints a table")]
-fn of_load(load: Load, drivers: &[&str], is_test: bool) -> Vec<Curve> {
+fn of_load(
+    load: Load,
+    receive_buffer: Option<usize>,
+    drivers: &[&str],
+    is_test: bool,
+) -> Vec<Curve> {
+    let title = load.title(receive_buffer);
     let mut curves: Vec<Curve> = COLUMNS
         .iter()
         .flat_map(|(figure, unit, _)| drivers.iter().map(move |driver| (figure, unit, driver)))
         .map(|(figure, unit, driver)| Curve {
-            figure: format!("{}: {figure}", load.title()),
+            figure: format!("{title}: {figure}"),
             unit: (*unit).to_owned(),
             against: Against::Transfers,
             name: (*driver).to_owned(),
@@ -109,7 +124,10 @@ fn of_load(load: Load, drivers: &[&str], is_test: bool) -> Vec<Curve> {
         (&NUMBERS[..], TURNS)
     };
     for &n in numbers {
-        let taken = take_turns(load, drivers, n, turns, is_test);
+        let measure = |driver: &str| measure(load, driver, n, receive_buffer, is_test);
+        let taken = take_turns(drivers, turns, measure, |driver| {
+            format!("{}/{n} {driver}", load.name())
+        });
         for (index, (driver, taken)) in drivers.iter().zip(&taken).enumerate() {
             if taken.is_empty() {
                 continue;
@@ -147,35 +165,40 @@ fn of_load(load: Load, drivers: &[&str], is_test: bool) -> Vec<Curve> {
 /// Measures the drivers in turns, each turn in random order. A driver that fails has no figures.
 #[expect(clippy::print_stderr, reason = "a driver that fails is named")]
 fn take_turns(
-    load: Load,
     drivers: &[&str],
-    n: usize,
     turns: usize,
-    is_test: bool,
+    measure: impl Fn(&str) -> Result<Figures>,
+    name: impl Fn(&str) -> String,
 ) -> Vec<Vec<Figures>> {
     let mut taken: Vec<Vec<Figures>> = drivers.iter().map(|_| Vec::new()).collect();
     let mut order: Vec<usize> = (0..drivers.len()).collect();
     for _ in 0..turns {
         fastrand::shuffle(&mut order);
         for &index in &order {
-            match measure(load, drivers[index], n, is_test) {
+            match measure(drivers[index]) {
                 Ok(figures) => taken[index].push(figures),
-                Err(error) => eprintln!("{}/{n} {}: {error}", load.name(), drivers[index]),
+                Err(error) => eprintln!("{}: {error}", name(drivers[index])),
             }
         }
     }
     taken
 }
 
-fn measure(load: Load, driver: &str, n: usize, is_test: bool) -> Result<Figures> {
+fn measure(
+    load: Load,
+    driver: &str,
+    n: usize,
+    receive_buffer: Option<usize>,
+    is_test: bool,
+) -> Result<Figures> {
     let (mut serving, senders, receivers) = match load {
         Load::Relays => {
-            let (serving, peers) = Serving::relays(driver, n)?;
+            let (serving, peers) = Serving::relays(driver, n, receive_buffer)?;
             let (clients, servers) = peers.into_iter().unzip();
             (serving, clients, servers)
         }
         Load::Downloads => {
-            let (serving, clients) = Serving::downloads(driver, n)?;
+            let (serving, clients) = Serving::downloads(driver, n, receive_buffer)?;
             (serving, Vec::new(), clients)
         }
     };

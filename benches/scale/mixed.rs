@@ -189,7 +189,7 @@ fn print(n_relays: usize, times: Times, figures: &Figures) {
 }
 
 fn measure(driver: &str, n_relays: usize, times: Times) -> std::io::Result<Figures> {
-    let (mut serving, peers) = Serving::relays(driver, n_relays)?;
+    let (mut serving, peers) = Serving::relays(driver, n_relays, None)?;
     let idle = serving.usage()?;
     let (bulk, asked): (Vec<_>, Vec<_>) = peers
         .iter()

@@ -74,7 +74,7 @@ impl Route {
         let (relay, peers) = if name == DIRECT {
             (None, connected()?)
         } else {
-            let (relay, mut peers) = Serving::relays(name, 1)?;
+            let (relay, mut peers) = Serving::relays(name, 1, None)?;
             (Some(relay), peers.remove(0))
         };
         Ok(Self {

@@ -30,33 +30,49 @@ pub(super) struct Usage {
 }
 
 impl Serving {
-    /// Starts relays, and connects a client and a server to each.
-    pub(super) fn relays(driver: &str, n: usize) -> Result<(Self, Vec<(TcpStream, TcpStream)>)> {
+    /// Starts relays, and connects a client and a server to each. Every socket gets the receive
+    /// buffer, if there is one.
+    pub(super) fn relays(
+        driver: &str,
+        n: usize,
+        receive_buffer: Option<usize>,
+    ) -> Result<(Self, Vec<(TcpStream, TcpStream)>)> {
         let backend = listener()?;
         let address = backend.local_addr()?.to_string();
-        let (serving, relay) = Self::start(driver, n, &address)?;
+        let (serving, relay) = Self::start(driver, n, receive_buffer, &address)?;
         let mut peers = Vec::with_capacity(n);
         for _ in 0..n {
-            let client = connect(&relay)?;
+            let client = connect(&relay, receive_buffer)?;
             let (server, _) = backend.accept()?;
-            prepare(&server)?;
+            prepare(&server, receive_buffer)?;
             peers.push((client, server));
         }
         Ok((serving, peers))
     }
 
-    /// Starts downloads, and connects a client to each.
-    pub(super) fn downloads(driver: &str, n: usize) -> Result<(Self, Vec<TcpStream>)> {
-        let (serving, server) = Self::start(driver, n, NO_BACKEND)?;
-        let clients = (0..n).map(|_| connect(&server));
+    /// Starts downloads, and connects a client to each. Every socket gets the receive buffer, if there
+    /// is one.
+    pub(super) fn downloads(
+        driver: &str,
+        n: usize,
+        receive_buffer: Option<usize>,
+    ) -> Result<(Self, Vec<TcpStream>)> {
+        let (serving, server) = Self::start(driver, n, receive_buffer, NO_BACKEND)?;
+        let clients = (0..n).map(|_| connect(&server, receive_buffer));
         Ok((serving, clients.collect::<Result<_>>()?))
     }
 
     /// Starts the process. Returns the address on which it listens, too.
-    fn start(driver: &str, n: usize, backend: &str) -> Result<(Self, String)> {
+    fn start(
+        driver: &str,
+        n: usize,
+        receive_buffer: Option<usize>,
+        backend: &str,
+    ) -> Result<(Self, String)> {
+        let receive_buffer = receive_buffer.unwrap_or(0).to_string();
         let mut command = Command::new(std::env::current_exe()?);
         command
-            .args([SERVE, driver, &n.to_string(), backend])
+            .args([SERVE, driver, &n.to_string(), &receive_buffer, backend])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         if rustix::process::geteuid().is_root() {
@@ -103,9 +119,9 @@ impl Drop for Serving {
 /// Two connected sockets, with nothing between them.
 pub(super) fn connected() -> Result<(TcpStream, TcpStream)> {
     let listener = listener()?;
-    let client = connect(&listener.local_addr()?.to_string())?;
+    let client = connect(&listener.local_addr()?.to_string(), None)?;
     let (server, _) = listener.accept()?;
-    prepare(&server)?;
+    prepare(&server, None)?;
     Ok((client, server))
 }
 
@@ -113,13 +129,16 @@ pub(super) fn listener() -> Result<TcpListener> {
     TcpListener::bind("127.0.0.1:0")
 }
 
-fn connect(address: &str) -> Result<TcpStream> {
+fn connect(address: &str, receive_buffer: Option<usize>) -> Result<TcpStream> {
     let client = TcpStream::connect(address)?;
-    prepare(&client)?;
+    prepare(&client, receive_buffer)?;
     Ok(client)
 }
 
-fn prepare(peer: &TcpStream) -> Result<()> {
+fn prepare(peer: &TcpStream, receive_buffer: Option<usize>) -> Result<()> {
+    if let Some(bytes) = receive_buffer {
+        sockopt::set_socket_recv_buffer_size(peer, bytes)?;
+    }
     without_pacing(peer)?;
     peer.set_nodelay(true)?;
     peer.set_read_timeout(Some(Duration::from_secs(10)))

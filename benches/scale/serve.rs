@@ -11,6 +11,7 @@ use std::io::{BufRead, Write, stdin, stdout};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
+use rustix::net::sockopt;
 use rustix::pipe::fcntl_getpipe_size;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
@@ -27,9 +28,10 @@ pub(super) const NO_BACKEND: &str = "-";
 /// The limit of descriptors of the process.
 const DESCRIPTORS: u64 = 4096;
 
-/// Serves until all connections have ended. With a backend, each client gets a relay to it.
+/// Serves until all connections have ended. With a backend, each client gets a relay to it. The
+/// sockets get the receive buffer, unless it is 0.
 #[expect(clippy::print_stdout, reason = "the other process reads it")]
-pub(crate) fn serve(driver: &str, n_clients: &str, backend: &str) {
+pub(crate) fn serve(driver: &str, n_clients: &str, receive_buffer: &str, backend: &str) {
     let limit = getrlimit(Resource::Nofile);
     let most = limit.maximum.unwrap_or(DESCRIPTORS).min(DESCRIPTORS);
     let limit = Rlimit {
@@ -41,16 +43,17 @@ pub(crate) fn serve(driver: &str, n_clients: &str, backend: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback is up");
     println!("{}", listener.local_addr().expect("it is bound"));
     let n_clients = n_clients.parse().expect("a number");
+    let receive_buffer = receive_buffer.parse().expect("a number");
     let mut clients = Vec::with_capacity(n_clients);
     let mut pairs = Vec::new();
     while clients.len() + pairs.len() < n_clients {
         let (client, _) = listener.accept().expect("a client connects");
-        prepare(&client);
+        prepare(&client, receive_buffer);
         if file.is_some() {
             clients.push(client);
         } else {
             let server = TcpStream::connect(backend).expect("the backend listens");
-            prepare(&server);
+            prepare(&server, receive_buffer);
             pairs.push((client, server));
         }
     }
@@ -69,7 +72,10 @@ pub(crate) fn serve(driver: &str, n_clients: &str, backend: &str) {
     }
 }
 
-fn prepare(socket: &TcpStream) {
+fn prepare(socket: &TcpStream, receive_buffer: usize) {
+    if receive_buffer > 0 {
+        sockopt::set_socket_recv_buffer_size(socket, receive_buffer).expect("it is a socket");
+    }
     socket.set_nodelay(true).expect("it is a socket");
     socket.set_nonblocking(true).expect("it is a socket");
 }
