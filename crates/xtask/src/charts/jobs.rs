@@ -10,6 +10,8 @@ const WIDTH: i32 = 860;
 const BARS: (i32, i32) = (160, 480);
 /// Where the columns end.
 const COLUMNS: [i32; 5] = [545, 625, 705, 770, 850];
+/// The head of the column of what is left in the page cache.
+const CACHED: &str = "cached MiB";
 const ROW: i32 = 18;
 /// The title, the heads of the columns, the axis, and space below.
 const AROUND: i32 = 70;
@@ -75,13 +77,12 @@ fn panel(area: &Area<'_>, top: i32, job: &Job) -> anyhow::Result<()> {
         &job.title,
     )?;
     let heads = if is_rate {
-        ["GB/s", "CPU s/GB", "calls/GiB", "MiB", "MiB cached"]
+        ["GB/s", "CPU s/GB", "calls/GiB", "peak MiB", CACHED]
     } else {
-        ["ms", "CPU ms", "calls", "MiB", ""]
+        ["ms", "CPU ms", "calls", "peak MiB", ""]
     };
     for (x, head) in COLUMNS.into_iter().zip(heads) {
-        let is_used =
-            head != "MiB cached" || job.contestants.iter().any(|it| it.residue_kib.is_some());
+        let is_used = head != CACHED || job.contestants.iter().any(|it| it.residue_kib.is_some());
         if is_used {
             text(area, (x, top + 26), Anchor::End, 10, style::FAINT, head)?;
         }

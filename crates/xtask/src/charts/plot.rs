@@ -80,7 +80,7 @@ impl Plot<'_> {
         let mut places: Vec<u64> = points().map(|(n, _)| *n).collect();
         places.sort_unstable();
         places.dedup();
-        let (Some(smallest), Some(largest)) = (places.first(), places.last()) else {
+        let (Some(&smallest), Some(&last)) = (places.first(), places.last()) else {
             return Ok(());
         };
         let logs = points().map(|(_, figure)| log10(*figure));
@@ -88,7 +88,7 @@ impl Plot<'_> {
             (low.min(log), high.max(log))
         });
         let scale = Scale {
-            x: [log2(*smallest) - 0.5, log2(*largest) + 0.5],
+            x: [log2(smallest) - 0.5, log2(last) + 0.5],
             y: [low - 0.1, high + 0.1],
             left: x + LEFT,
             top: y + TOP,
@@ -131,10 +131,11 @@ impl Plot<'_> {
             )?;
         }
         let mut end_of_last = i32::MIN;
-        for place in places {
+        for &place in &places {
             let at = scale.x(place);
             line(area, [(at, scale.top), (at, bottom)], style::GRID, 1)?;
-            if at < end_of_last {
+            let hides_last = place != last && scale.x(last) < at + LABEL_WIDTH;
+            if at < end_of_last || hides_last {
                 continue;
             }
             end_of_last = at + LABEL_WIDTH;
