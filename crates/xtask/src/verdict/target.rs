@@ -50,7 +50,8 @@ impl Target {
 pub(super) fn of_call(scenario: &Scenario, observed: &Observed, call: &Call) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     let paths = call.paths(&observed.dir());
-    if paths.iter().any(|path| is_temporary(observed, path)) {
+    let is_both = |path: &Path| is_temporary(observed, path) || is_spool(scenario, observed, path);
+    if paths.iter().any(|path| is_both(path)) {
         return targets;
     }
     for path in paths {
@@ -68,6 +69,12 @@ fn is_temporary(observed: &Observed, path: &Path) -> bool {
     let dir = observed.dir();
     let is_beside_dir = path != dir && path.parent() == dir.parent();
     is_beside_dir && !observed.stdio.iter().any(|stdio| stdio == path)
+}
+
+/// Whether a path is that of a file in which `zc-pv -U` stores all bytes before it writes them.
+fn is_spool(scenario: &Scenario, observed: &Observed, path: &Path) -> bool {
+    let mut pairs = scenario.args.windows(2);
+    pairs.any(|pair| pair[0] == "-U" && path == observed.dir().join(pair[1]))
 }
 
 fn of_path(scenario: &Scenario, observed: &Observed, path: &Path) -> Option<Target> {

@@ -191,6 +191,17 @@ fn a_failing_call_on_neither_side_leaves_the_side_open() {
     assert_eq!(judged(&scenario, &observed, &both, EIO), [""; 0]);
 }
 
+/// The kernel does not tell which end of a splice fails, and only the end that is a file can.
+#[test]
+fn a_failing_splice_out_of_a_spool_file_leaves_the_side_open() {
+    let scenario = Scenario::new(Program::Tool("zc-pv"), &["-q", "-U", "spool"]);
+    let scenario = scenario.stdout(Stdout::Pipe, INPUT);
+    let observed = run(16, "zc-pv: spool: Input/output error\n", 0);
+    let spool = observed.dir().join("spool");
+    let call = format!("splice(7<{}>, [0], 1<pipe:[1]>)", spool.display());
+    assert_eq!(judged(&scenario, &observed, &call, EIO), [""; 0]);
+}
+
 #[test]
 fn a_run_into_a_damaged_archive_fails_for_another_reason_than_the_lock() {
     let copy = Scenario::new(Program::Tool("zc-dircopy"), &["source", "copy"]);
