@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
@@ -208,7 +209,14 @@ fn hash_while_copying_prints_what_sha256sum_prints() {
         let Some(mut hash) = example("hash_while_copying") else {
             return;
         };
-        File::create(dir.path().join(name)).unwrap();
+        let created = File::create(dir.path().join(name));
+        if let Err(error) = &created
+            && let Some(Errno::INVAL | Errno::ILSEQ) = Errno::from_io_error(error)
+        {
+            // Some file systems take no such names.
+            continue;
+        }
+        created.unwrap();
         hash.current_dir(&dir).arg("source").arg(name);
         let line = hash.output().unwrap();
         let mut sha256sum = Command::new("sha256sum");

@@ -8,6 +8,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use rustix::io::Errno;
 use zcopy::{Sparse, Transfer};
 
 use super::numbered_records::{RECORD, Writer, Wrote, compare};
@@ -163,7 +164,10 @@ impl Neighbour {
             Self::Punches => {
                 let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
                 for at in (0..Self::BEHIND).step_by(2048) {
-                    fallocate(sink, flags, (LEN + at) as u64, 1024).unwrap();
+                    match fallocate(sink, flags, (LEN + at) as u64, 1024) {
+                        Err(Errno::OPNOTSUPP) => return,
+                        punched => punched.unwrap(),
+                    }
                 }
             }
         }
