@@ -29,6 +29,9 @@ pub(crate) struct CopyState<'a> {
     /// Whether the source cannot be spliced into the private pipe, so that a read under a small
     /// limit loses the rest of a packet.
     pub(crate) cannot_splice_source: bool,
+    /// Whether that is so because no private pipe could be opened: the process has no descriptor
+    /// left.
+    pub(crate) lacks_private_pipe: bool,
     /// The capacity in bytes of a source that is a pipe, once it is known.
     pub(crate) source_capacity: Option<usize>,
     /// Whether bytes go from a pipe through the private pipe into a pipe, which must not receive
@@ -84,6 +87,7 @@ impl<'a> CopyState<'a> {
             pipe: None,
             private_pipe_size: pipe::WANTED,
             cannot_splice_source: false,
+            lacks_private_pipe: false,
             source_reopened: Reopened::default(),
             sink_reopened: Reopened::default(),
             batch: None,

@@ -57,7 +57,9 @@ impl Pipe {
     /// than [`DEFAULT_CAPACITY`].
     pub(crate) fn open<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let pipe = Self::open_of_any_size(kernel, wanted)?;
-        if pipe.is_worth_having {
+        if is_near_limit(kernel, &pipe.reader, &pipe.writer) {
+            Err(Errno::MFILE)
+        } else if pipe.is_worth_having {
             Ok(pipe)
         } else {
             Err(Errno::NOBUFS)
@@ -65,16 +67,13 @@ impl Pipe {
     }
 
     /// Opens a pipe like [`open`](Self::open), also with a capacity of a single page if the budget
-    /// leaves no more.
+    /// leaves no more, and with the last descriptors of the process.
     ///
     /// # Errors
     ///
     /// `EMFILE` or `ENFILE` if there is no free descriptor.
     pub(crate) fn open_of_any_size<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe(Blocking::MaySleep)?;
-        if is_near_limit(kernel, &reader, &writer) {
-            return Err(Errno::MFILE);
-        }
         let capacity = capacity_grown_to(kernel, writer.as_fd(), wanted)?;
         Ok(Self {
             reader,

@@ -47,9 +47,16 @@ pub(crate) const GROW_PIPES_ABOVE: u64 = pipe::DEFAULT_CAPACITY as u64;
 /// a private pipe is worth opening.
 pub(crate) const WARM_UP: u64 = 128 << 10;
 
+/// The length in bytes of the shortest warm-up from a stream socket to a pipe. It is shorter than
+/// [`WARM_UP`] because the private pipe saves both copies here.
+const WARM_UP_TO_PIPE: u64 = 64 << 10;
+
 /// A stream socket that still holds this many bytes after the warm-up has a private pipe opened for
 /// it at once.
-pub(crate) const WAITING_BULK: u64 = 128 << 10;
+const WAITING_BULK: u64 = 128 << 10;
+
+/// The same if the sink is a pipe.
+const WAITING_BULK_TO_PIPE: u64 = 96 << 10;
 
 /// After this many bytes a private pipe is opened for a stream socket that holds fewer: more bytes
 /// are likely to follow.
@@ -145,6 +152,23 @@ pub(crate) fn offload_above_anywhere(source: Kind, sink: Kind) -> u64 {
     match (source, sink) {
         (Kind::Regular, Kind::Pipe) => FILE_TO_PIPE_OFFLOAD_ABOVE,
         _ => OFFLOAD_ABOVE,
+    }
+}
+
+/// Returns the length in bytes of the shortest warm-up of a pair.
+pub(crate) fn warm_up_len(source: &FdInfo, sink: &FdInfo) -> u64 {
+    match (source.kind, sink.kind) {
+        (Kind::Stream, Kind::Pipe) => WARM_UP_TO_PIPE,
+        _ => WARM_UP,
+    }
+}
+
+/// Returns how many bytes a stream socket must still hold after the shortest warm-up, so that a
+/// private pipe is opened at once.
+pub(crate) fn waiting_bulk(sink: &FdInfo) -> u64 {
+    match sink.kind {
+        Kind::Pipe => WAITING_BULK_TO_PIPE,
+        _ => WAITING_BULK,
     }
 }
 
@@ -320,9 +344,10 @@ impl Plan {
 
     /// Returns the strategy of the warm-up, or `None` if the plan has no warm-up.
     ///
-    /// The warm-up moves the first 128 KiB of a pipe or stream socket, and continues until one step
-    /// moves 32 KiB or fills the buffer. It continues up to 512 KiB while a socket that is not
-    /// relayed holds less than another 128 KiB. After it the transfer changes to
+    /// The warm-up moves the first 128 KiB of a pipe or stream socket, or 64 KiB from a socket to a
+    /// pipe, and continues until one step moves 32 KiB or fills the buffer. It continues up to
+    /// 512 KiB while a socket that is not relayed holds less than another 128 KiB, or 96 KiB if the
+    /// sink is a pipe. After it the transfer changes to
     /// [`strategy`](Self::strategy). A stream may consist of a few short messages, for which a
     /// private pipe costs more than it saves. A pattern that is repeated by `tee` begins with write
     /// for the same reason, for 128 KiB.
@@ -384,7 +409,8 @@ impl fmt::Display for Plan {
             )?;
         }
         if let Some(warm_up) = self.warm_up {
-            write!(f, "\nwarm-up: {warm_up}, for the first 128 KiB")?;
+            let len = warm_up_len(&self.source, &self.sinks[0]) >> 10;
+            write!(f, "\nwarm-up: {warm_up}, for the first {len} KiB")?;
             if self.source.kind != Kind::Pattern {
                 f.write_str(" and until one step moves 32 KiB")?;
             }
@@ -393,7 +419,11 @@ impl fmt::Display for Plan {
             }
             // A relay does not ask its sockets, and shows no plan.
             if self.source.kind == Kind::Stream {
-                f.write_str(", or up to 512 KiB while fewer than 128 KiB wait in the socket")?;
+                let waiting = waiting_bulk(&self.sinks[0]) >> 10;
+                write!(
+                    f,
+                    ", or up to 512 KiB while fewer than {waiting} KiB wait in the socket"
+                )?;
             }
         }
         write!(f, "{}", self.page_sharing())

@@ -403,14 +403,16 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// A read from a pipe in packet mode (`pipe2(O_DIRECT)`) ends behind the first packet, and
     /// discards the part of it that does not fit into the reader's buffer. If the pipe can hold
     /// more than a limit, a rate or the buffer allows, the transfer therefore splices what it may
-    /// move, and the rest of a packet stays in the pipe. If the kernel refuses `splice(2)`, the
-    /// transfer reads:
+    /// move, and the rest of a packet stays in the pipe. If the process has no descriptor left for a
+    /// private pipe, or the kernel refuses `splice(2)`, the transfer reads:
     ///
-    /// - With a rate, it reads a whole packet, and exceeds the rate for a moment.
+    /// - With a rate, it reads all that the pipe holds, or, if the kernel refuses `splice(2)`, a
+    ///   whole packet, and exceeds the rate for a moment.
     /// - With a limit, it reads no more than the limit allows, and the rest of the last packet is
     ///   lost. The reader of a pipe cannot see whether it is in packet mode. Without that mode, the
     ///   bytes beyond the limit belong to the next reader.
-    /// - A read that fills the buffer within a packet loses the rest of the packet.
+    /// - If the kernel refuses `splice(2)`, a read that fills the buffer within a packet loses the
+    ///   rest of the packet.
     ///
     /// `splice(2)` and `tee(2)` pass packets on as packets, which the reader of a sink does not
     /// expect: it loses the rest of a packet if it reads less than a whole one (4 KiB). If source

@@ -12,7 +12,7 @@
 //!   `/dev/kmsg`) is read with [room for a whole message](crate::fd_info::FdInfo::least_read).
 //!   Bytes beyond the limit stay in the buffer, for the caller.
 //! - **A pipe** may hold packets. If a read would have less room than the pipe's capacity, a splice
-//!   into the private pipe precedes it ([`packets`]).
+//!   into the private pipe precedes it ([`packets`]). If none can be opened, the read has that room.
 //! - **A source with `O_DIRECT`** is read in whole blocks. Bytes of the last block that lie beyond
 //!   the limit stay in the buffer, and at the end the source is rewound over them.
 //! - **For a sink with `O_DIRECT`** whole blocks are gathered. A part of a block waits in the
@@ -130,7 +130,7 @@ pub(crate) fn fill<K: Kernel>(
     if let Some(step) = read_private_pipe(kernel, state, u64::MAX)? {
         return Ok(step);
     }
-    let least = packets::least_room(state, budget);
+    let least = packets::least_room(kernel, state, budget);
     if state.source.info.kind == Kind::Datagram {
         match kernel.next_datagram(state.source.fd, budget.blocking) {
             Ok(len) if len > state.buffer.max_capacity() => {
@@ -221,6 +221,10 @@ fn reserve_room<K: Kernel>(
         (len, Alignment::CacheLine)
     };
     let len = usize::try_from(len).unwrap_or(usize::MAX);
+    if state.lacks_private_pipe {
+        let pending = state.buffer.pending().len();
+        state.buffer.reserve_exactly(pending + least, alignment);
+    }
     state.buffer.reserve(len, alignment);
 }
 

@@ -50,6 +50,7 @@ mod message_boundaries;
 mod networks;
 mod urgent_bytes;
 mod warm_up;
+mod without_descriptors;
 
 mod allocations;
 mod buffer_and_pipe_sizes;

@@ -30,7 +30,8 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// in flight, and a private pipe is likely to save more than it costs.
     pub(super) fn has_warmed_up(&self, n: u64) -> bool {
         let came_at_once = n >= plan::OFFLOAD_ABOVE || self.state.buffer.was_filled();
-        let is_bulk = self.context.bytes >= plan::WARM_UP && came_at_once;
+        let (source, sink) = (&self.state.source.info, &self.state.sink.info);
+        let is_bulk = self.context.bytes >= plan::warm_up_len(source, sink) && came_at_once;
         is_bulk && self.state.in_flight() == 0 && self.is_pipe_worthwhile()
     }
 
@@ -40,7 +41,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         let source = &self.state.source;
         let has_bulk_waiting = || {
             let waiting = self.context.kernel.n_waiting(source.fd);
-            waiting.map_or(true, |n| n >= plan::WAITING_BULK)
+            waiting.map_or(true, |n| n >= plan::waiting_bulk(&self.state.sink.info))
         };
         let is_long = self.context.options.relayed || self.context.bytes >= plan::LONG_STREAM;
         match source.info.kind {

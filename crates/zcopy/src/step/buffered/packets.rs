@@ -7,10 +7,11 @@
 //! pipe may therefore hold packets.
 //!
 //! A read with as much room as the pipe can hold divides no packet. Any other read is preceded by a
-//! splice into the private pipe, and has room for all that the private pipe then holds. If the
-//! kernel refuses the splice, the transfer reads as every program does. It also does so if the
-//! user's budget grants a private pipe that holds less than the read and less than 64 KiB, unless
-//! the read is shorter than a packet.
+//! splice into the private pipe, and has room for all that the private pipe then holds. If no
+//! descriptor is free for the private pipe, each read has as much room as the source can hold, and
+//! exceeds the step and the rate, but not the limit. If the kernel refuses the splice, the transfer
+//! reads as every program does. It also does so if the user's budget grants a private pipe that holds
+//! less than the read and less than 64 KiB, unless the read is shorter than a packet.
 
 use crate::buffer::{Alignment, FIRST_CAPACITY, SAFE_DATAGRAM};
 use crate::call_error::{CallError, Cause};
@@ -54,7 +55,7 @@ pub(super) fn splice_before_read<K: Kernel>(
         Ok(pipe) => pipe,
         Err(Errno::INTR) => return Some(Step::Repeat),
         Err(_) => {
-            state.cannot_splice_source = true;
+            (state.cannot_splice_source, state.lacks_private_pipe) = (true, true);
             return None;
         }
     };
@@ -84,14 +85,22 @@ fn source_capacity<K: Kernel>(kernel: &K, state: &mut CopyState<'_>) -> usize {
 }
 
 /// Returns the least number of bytes that the next read of the source must have room for.
-pub(super) fn least_room(state: &CopyState<'_>, budget: &StepBudget) -> usize {
-    if state.cannot_splice_source {
-        // Without splice, a read may exceed the rate, but not the limit.
-        let pending = state.buffer.pending().len() as u64;
-        LARGEST.min(budget.until_limit.saturating_sub(pending)) as usize
+pub(super) fn least_room<K: Kernel>(
+    kernel: &K,
+    state: &mut CopyState<'_>,
+    budget: &StepBudget,
+) -> usize {
+    let least = if state.lacks_private_pipe {
+        source_capacity(kernel, state) as u64
+    } else if state.cannot_splice_source {
+        LARGEST
     } else {
-        state.source.info.least_read()
-    }
+        return state.source.info.least_read();
+    };
+    // A read may exceed the rate, but not the limit: the bytes beyond it may belong to the next
+    // reader.
+    let pending = state.buffer.pending().len() as u64;
+    least.min(budget.until_limit.saturating_sub(pending)) as usize
 }
 
 /// Reads up to `max` bytes from the private pipe, behind the pending bytes. Returns `None` if the

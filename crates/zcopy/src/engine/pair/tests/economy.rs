@@ -46,6 +46,23 @@ fn a_stream_that_fills_its_buffer_is_upgraded_to_the_private_pipe() {
     }
 }
 
+/// 64 KiB are read and written first.
+#[test]
+fn a_socket_gets_a_private_pipe_to_a_pipe_for_another_96_kib() {
+    for (len, n_private_pipes) in [(159 << 10, 0), (160 << 10, 1)] {
+        let kernel = SimKernel::default();
+        let mut source = Object::written_by_peer(true, &patterned(len), &[len]);
+        if let Object::Channel(socket) = &mut source {
+            socket.capacity = len;
+        }
+        let source = kernel.source(source, OFlags::empty());
+        let sink = kernel.sink(Object::read_by_peer(false), OFlags::empty());
+        let report = transfer(&kernel, (&source, &sink), Options::default()).unwrap();
+        assert_eq!(report.bytes(), len as u64);
+        assert_eq!(kernel.results(Call::Pipe).len(), n_private_pipes, "{len}");
+    }
+}
+
 #[test]
 fn a_socket_that_holds_little_more_is_not_given_a_private_pipe() {
     for (len, pipes) in [(400_000, 0), (500_000, 1)] {

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use crate::error::Error;
 use crate::options::Sparse;
+use crate::pipe;
 use crate::plan;
 use crate::report::{BadRange, Ended, Report};
 use crate::side::Side;
@@ -237,13 +238,18 @@ impl Checks<'_> {
             let allowed = now.as_nanos() * u128::from(rate);
             // Whole blocks may exceed the rate for a moment.
             let is_direct = self.scenario.source.is_direct || self.scenario.sink.is_direct;
-            // So may a read with room for a packet, if splices are refused.
-            let may_overdraw =
-                self.scenario.source.kind == Kind::Pipe && self.kernel.has_refused_a_splice();
-            let ahead = match (is_direct, may_overdraw) {
-                (true, _) => 2 * BLOCK as u64,
-                (false, true) => PACKET as u64,
-                (false, false) => 0,
+            // So may a read with room for a packet if splices are refused, and one with room for a
+            // pipe if no private pipe could be opened.
+            let is_pipe = self.scenario.source.kind == Kind::Pipe;
+            let lacks_pipe = self.kernel.results(Call::Pipe).iter().any(Result::is_err);
+            let ahead = if is_pipe && lacks_pipe {
+                pipe::WANTED as u64
+            } else if is_direct {
+                2 * BLOCK as u64
+            } else if is_pipe && self.kernel.has_refused_a_splice() {
+                PACKET as u64
+            } else {
+                0
             };
             // A file may hold more than its size said: a step that expects its end moves a byte.
             let others = &self.scenario.interferences;
