@@ -28,6 +28,7 @@ mod runtime;
 #[path = "scale/serve.rs"]
 mod serve;
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use recording::{Recording, take_option};
@@ -43,8 +44,12 @@ fn main() -> ExitCode {
     let mut recording = Recording::begin("scale", &mut arguments);
     // One command line serves `tools`, too.
     take_option(&mut arguments, "--peers");
-    let receive_buffer = take_option(&mut arguments, "--receive-buffer")
-        .map(|bytes| bytes.parse().expect("--receive-buffer needs a number"));
+    let receive_buffer = take_option(&mut arguments, "--receive-buffer").map(|bytes| {
+        let bytes: NonZeroUsize = bytes
+            .parse()
+            .expect("--receive-buffer needs a number above 0");
+        bytes.get()
+    });
     let is_test = arguments.iter().any(|argument| argument == "--test");
     let wanted: Vec<&String> = arguments.iter().filter(|a| !a.starts_with('-')).collect();
     let is_wanted =

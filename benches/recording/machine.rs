@@ -96,7 +96,7 @@ impl Account {
     /// The run whose account this is.
     pub(super) fn run(mut self) -> Run {
         self.settle();
-        // What an earlier benchmark has written into the record is no other program.
+        // An earlier benchmark may have written into the record, which changes no program.
         let programs = [":/", ":(top,exclude)benches/record"];
         let status = ["status", "--porcelain", "--untracked-files=no", "--"];
         let clean = output("git", &[&status[..], &programs].concat()).is_empty();

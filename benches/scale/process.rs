@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 
-use super::serve::{NO_BACKEND, SERVE};
+use super::serve::{NO_BACKEND, SERVE, set_receive_buffer};
 
 /// The user of the process. It owns nothing else, so that its budget for pipes is free.
 const USER: u32 = 64_000;
@@ -137,7 +137,7 @@ fn connect(address: &str, receive_buffer: Option<usize>) -> Result<TcpStream> {
 
 fn prepare(peer: &TcpStream, receive_buffer: Option<usize>) -> Result<()> {
     if let Some(bytes) = receive_buffer {
-        sockopt::set_socket_recv_buffer_size(peer, bytes)?;
+        set_receive_buffer(peer, bytes)?;
     }
     without_pacing(peer)?;
     peer.set_nodelay(true)?;

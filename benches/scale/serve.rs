@@ -7,7 +7,7 @@ mod downloads;
 mod relays;
 
 use std::fs::File;
-use std::io::{BufRead, Write, stdin, stdout};
+use std::io::{BufRead, Result, Write, stdin, stdout};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
@@ -72,9 +72,24 @@ pub(crate) fn serve(driver: &str, n_clients: &str, receive_buffer: &str, backend
     }
 }
 
+/// Sets `SO_RCVBUF` of a connected socket. The kernel doubles the value, for its own structures.
+///
+/// # Errors
+///
+/// The value is above `net.core.rmem_max`, which the kernel takes in its place without telling.
+pub(super) fn set_receive_buffer(socket: &TcpStream, bytes: usize) -> Result<()> {
+    sockopt::set_socket_recv_buffer_size(socket, bytes)?;
+    let set = sockopt::socket_recv_buffer_size(socket)?;
+    if set < 2 * bytes {
+        let message = format!("net.core.rmem_max allows {} bytes of {bytes}", set / 2);
+        return Err(std::io::Error::other(message));
+    }
+    Ok(())
+}
+
 fn prepare(socket: &TcpStream, receive_buffer: usize) {
     if receive_buffer > 0 {
-        sockopt::set_socket_recv_buffer_size(socket, receive_buffer).expect("it is a socket");
+        set_receive_buffer(socket, receive_buffer).expect("the other process could set it, too");
     }
     socket.set_nodelay(true).expect("it is a socket");
     socket.set_nonblocking(true).expect("it is a socket");

@@ -48,8 +48,8 @@ pub(crate) struct Args {
     /// Draw other stalls
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write the result to docs/proof.md
-    #[arg(long)]
+    /// Write the result to docs/proof.md, which needs all cases
+    #[arg(long, conflicts_with = "only")]
     record: bool,
 }
 
@@ -57,20 +57,21 @@ pub(crate) struct Args {
 #[derive(Debug, Clone, Copy)]
 struct Case {
     name: &'static str,
-    source: Behaviour,
-    destination: Behaviour,
+    source: DiskKind,
+    destination: DiskKind,
 }
 
+/// How fast a disk is.
 #[derive(Debug, Clone, Copy)]
-enum Behaviour {
+enum DiskKind {
     Fast,
     Slow,
     Stalling,
 }
 
 const CASES: [Case; 6] = {
-    use Behaviour::{Fast, Slow, Stalling};
-    const fn case(name: &'static str, source: Behaviour, destination: Behaviour) -> Case {
+    use DiskKind::{Fast, Slow, Stalling};
+    const fn case(name: &'static str, source: DiskKind, destination: DiskKind) -> Case {
         Case {
             name,
             source,
@@ -118,7 +119,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut disks = Disks::new(programs.path(Program::Tool("zc-dircopy")))?;
     let cases = CASES.iter().filter(|case| case.name.contains(&args.only));
     let mut measured: Vec<_> = cases.map(|case| (case, Times::default())).collect();
-    let mut two = TWO.contains(&args.only).then(TwoTimes::default);
+    let mut two = TWO.contains(&args.only).then(TwoDestinationTimes::default);
     for turn in 0..args.turns {
         // Another seed has other stalls in every turn.
         let mut random = fastrand::Rng::with_seed(args.seed.wrapping_mul(1000).wrapping_add(turn));
@@ -166,9 +167,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 impl Case {
     fn speeds(&self, seeds: [u64; 2]) -> [Speed; 2] {
         let speed = |behaviour, seed| match behaviour {
-            Behaviour::Fast => Speed::Full,
-            Behaviour::Slow => Speed::Slow(RATE),
-            Behaviour::Stalling => Speed::Stalling(RATE, seed),
+            DiskKind::Fast => Speed::Full,
+            DiskKind::Slow => Speed::Slow(RATE),
+            DiskKind::Stalling => Speed::Stalling(RATE, seed),
         };
         [
             speed(self.source, seeds[0]),
@@ -300,26 +301,26 @@ fn median(times: &mut [Duration]) -> f64 {
     times[times.len() / 2].as_secs_f64()
 }
 
-/// The median of quotients, with the lowest and the highest.
-struct Quotients(Vec<f64>);
+/// The median of ratios, with the lowest and the highest.
+struct Ratios(Vec<f64>);
 
-impl Quotients {
+impl Ratios {
     fn of(numerators: &[Duration], denominators: &[Duration]) -> Self {
         let pairs = numerators.iter().zip(denominators);
-        let quotients = pairs.map(|(above, below)| above.as_secs_f64() / below.as_secs_f64());
-        let mut quotients: Vec<_> = quotients.collect();
-        quotients.sort_by(f64::total_cmp);
-        Self(quotients)
+        let ratios = pairs.map(|(above, below)| above.as_secs_f64() / below.as_secs_f64());
+        let mut ratios: Vec<_> = ratios.collect();
+        ratios.sort_by(f64::total_cmp);
+        Self(ratios)
     }
 }
 
-impl fmt::Display for Quotients {
+impl fmt::Display for Ratios {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(quotients) = self;
-        let (Some(lowest), Some(highest)) = (quotients.first(), quotients.last()) else {
+        let Self(ratios) = self;
+        let (Some(lowest), Some(highest)) = (ratios.first(), ratios.last()) else {
             return Ok(());
         };
-        let median = quotients[quotients.len() / 2];
+        let median = ratios[ratios.len() / 2];
         write!(f, "{median:.2} [{lowest:.2}–{highest:.2}]")
     }
 }
@@ -335,7 +336,7 @@ fn table(measured: &mut [(&Case, Times)]) -> anyhow::Result<String> {
         let parts = times
             .copies
             .each_ref()
-            .map(|copies| Quotients::of(&times.alone, copies));
+            .map(|copies| Ratios::of(&times.alone, copies));
         write!(text, "| {:.1} s ", median(&mut times.alone))?;
         for (copies, part) in times.copies.iter_mut().zip(parts) {
             write!(text, "| {:.1} s | {part} ", median(copies))?;
@@ -347,14 +348,14 @@ fn table(measured: &mut [(&Case, Times)]) -> anyhow::Result<String> {
 
 /// The times of copies to a slower disk, and to that and a faster one.
 #[derive(Debug, Default)]
-struct TwoTimes {
+struct TwoDestinationTimes {
     one: Vec<Duration>,
     both: Vec<Duration>,
 }
 
-impl fmt::Display for TwoTimes {
+impl fmt::Display for TwoDestinationTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of_slower = Quotients::of(&self.both, &self.one);
+        let of_slower = Ratios::of(&self.both, &self.one);
         let [one, both] = [&self.one, &self.both].map(|times| median(&mut times.clone()));
         let (lower, higher) = (LOWER_RATE >> 20, RATE >> 20);
         write!(

@@ -29,8 +29,8 @@ pub(crate) struct CopyState<'a> {
     /// Whether the source cannot be spliced into the private pipe, so that a read under a small
     /// limit loses the rest of a packet.
     pub(crate) cannot_splice_source: bool,
-    /// Whether that is so because no private pipe could be opened: the process has no descriptor
-    /// left.
+    /// Whether no private pipe was worth having for the last read of a source that is a pipe: the
+    /// process had no descriptor left, or the user no memory for pipes.
     pub(crate) lacks_private_pipe: bool,
     /// The capacity in bytes of a source that is a pipe, once it is known.
     pub(crate) source_capacity: Option<usize>,
@@ -119,6 +119,12 @@ impl<'a> CopyState<'a> {
             private_pipe_size: size,
             ..self
         }
+    }
+
+    /// Returns the source, if it is to be enlarged with the other pipes: without a private pipe, a
+    /// read takes all that the source can hold, and would exceed the rate by still more.
+    pub(crate) fn source_to_grow(&self) -> Option<&Endpoint<'a>> {
+        (!self.lacks_private_pipe).then_some(&self.source)
     }
 
     /// Takes the private pipe out of the state, or opens it if there is none or it is too small.

@@ -146,8 +146,9 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// use zcopy::{Input, FilterTransfer, Filtered};
     ///
     /// let zeros = tempfile::tempfile()?;
-    /// zeros.set_len(40_000)?;
-    /// let (_reader, sink) = std::io::pipe()?;
+    /// zeros.set_len(100_000)?;
+    /// let (mut reader, sink) = std::io::pipe()?;
+    /// let reading = std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
     /// let identity = |input: Input<'_>, output: &mut [u8]| {
     ///     let n = input.bytes.len().min(output.len());
     ///     output[..n].copy_from_slice(&input.bytes[..n]);
@@ -155,6 +156,8 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// };
     /// let report = FilterTransfer::new(&sink, identity).grow_pipes(false).run(&zeros)?;
     /// assert_eq!(report.grown_sink(), None);
+    /// drop(sink);
+    /// assert_eq!(reading.join().expect("the reader does not panic")?, 100_000);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn grow_pipes(mut self, grow: bool) -> Self {

@@ -53,13 +53,15 @@ impl Pipe {
     /// # Errors
     ///
     /// `EMFILE` or `ENFILE` if there is no free descriptor, or only the last quarter of the
-    /// process's limit; `ENOBUFS` if the budget leaves less
-    /// than [`DEFAULT_CAPACITY`].
+    /// process's limit; `ENOBUFS` if the budget leaves less than [`DEFAULT_CAPACITY`]; the errors of
+    /// `fcntl(F_GETPIPE_SZ)`.
     pub(crate) fn open<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
-        let pipe = Self::open_of_any_size(kernel, wanted)?;
-        if is_near_limit(kernel, &pipe.reader, &pipe.writer) {
-            Err(Errno::MFILE)
-        } else if pipe.is_worth_having {
+        let (reader, writer) = kernel.pipe(Blocking::MaySleep)?;
+        if is_near_limit(kernel, &reader, &writer) {
+            return Err(Errno::MFILE);
+        }
+        let pipe = Self::grown(kernel, reader, writer, wanted)?;
+        if pipe.is_worth_having {
             Ok(pipe)
         } else {
             Err(Errno::NOBUFS)
@@ -71,9 +73,19 @@ impl Pipe {
     ///
     /// # Errors
     ///
-    /// `EMFILE` or `ENFILE` if there is no free descriptor.
+    /// `EMFILE` or `ENFILE` if there is no free descriptor, and the errors of
+    /// `fcntl(F_GETPIPE_SZ)`.
     pub(crate) fn open_of_any_size<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe(Blocking::MaySleep)?;
+        Self::grown(kernel, reader, writer, wanted)
+    }
+
+    fn grown<K: Kernel>(
+        kernel: &K,
+        reader: OwnedFd,
+        writer: OwnedFd,
+        wanted: usize,
+    ) -> Result<Self> {
         let capacity = capacity_grown_to(kernel, writer.as_fd(), wanted)?;
         Ok(Self {
             reader,

@@ -55,8 +55,9 @@ const BUFFER_SIZE: usize = 64 << 10;
 /// One thread that serves many relays, by [`step`](RelaySession::step) or `run_async`, moves what
 /// the receive buffers hold. The kernel enlarges those of some connections more than others, which
 /// then get more bytes (of 256 at full speed the slowest got 0.09 of what the fastest got). Set
-/// `SO_RCVBUF` of all sockets to one size if the parts have to be equal: 512 KiB measured 0.98, with
-/// no less throughput.
+/// `SO_RCVBUF` of all sockets to one size if the parts have to be equal, before they listen or
+/// connect: 512 KiB measured 0.98, with no less throughput. The kernel takes no more than
+/// `net.core.rmem_max`.
 ///
 /// # Graceful ends
 ///

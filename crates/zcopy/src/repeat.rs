@@ -145,9 +145,12 @@ impl<'a> Repeat<'a> {
     /// ```
     /// use zcopy::Repeat;
     ///
-    /// let (_reader, writer) = std::io::pipe()?;
-    /// let report = Repeat::new("y\n").limit(40_000).grow_pipes(false).run(&writer)?;
+    /// let (mut reader, writer) = std::io::pipe()?;
+    /// let reading = std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
+    /// let report = Repeat::new("y\n").limit(100_000).grow_pipes(false).run(&writer)?;
     /// assert_eq!(report.grown_sink(), None);
+    /// drop(writer);
+    /// assert_eq!(reading.join().expect("the reader does not panic")?, 100_000);
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn grow_pipes(mut self, grow: bool) -> Self {

@@ -130,15 +130,15 @@ impl Plot<'_> {
                 figure,
             )?;
         }
-        let mut end_of_last = i32::MIN;
+        let mut end_of_label = i32::MIN;
         for &place in &places {
             let at = scale.x(place);
             line(area, [(at, scale.top), (at, bottom)], style::GRID, 1)?;
             let hides_last = place != last && scale.x(last) < at + LABEL_WIDTH;
-            if at < end_of_last || hides_last {
+            if at < end_of_label || hides_last {
                 continue;
             }
-            end_of_last = at + LABEL_WIDTH;
+            end_of_label = at + LABEL_WIDTH;
             let name = (self.name)(place);
             text(
                 area,

@@ -35,7 +35,7 @@ pub(super) struct Sweeps<'a> {
 
 /// The end of a sweep.
 #[derive(Debug)]
-pub(super) struct Swept {
+pub(super) struct SweepOutcome {
     pub(super) is_right: bool,
     /// The totals and the wrong outcomes, for people.
     pub(super) text: String,
@@ -65,7 +65,7 @@ impl<'a> Sweeps<'a> {
         sweep: Sweep,
         kernel: &Kernel,
         args: &super::Args,
-    ) -> anyhow::Result<Swept> {
+    ) -> anyhow::Result<SweepOutcome> {
         let name = name_of(&sweep)?;
         let xtask = std::env::current_exe().context("the path of this program")?;
         let mut command = vec![
@@ -102,11 +102,11 @@ impl<'a> Sweeps<'a> {
             let _ = writeln!(text, "- it did not succeed: {last}");
             println!("The messages are in {}.", ran.log.display());
             println!(
-                "This repeats a run: cargo xtask kernels --suite {} --sweep {name} -- OPTIONS, \
-                 with the options above but --programs and --timeout-multiplier",
-                name_of(&kernel.suite)?
+                "This repeats it: cargo xtask kernels --suite {} --sweep {name} -- {}",
+                name_of(&kernel.suite)?,
+                self.arguments.join(" ")
             );
         }
-        Ok(Swept { is_right, text })
+        Ok(SweepOutcome { is_right, text })
     }
 }

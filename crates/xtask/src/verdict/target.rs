@@ -50,8 +50,9 @@ impl Target {
 pub(super) fn of_call(scenario: &Scenario, observed: &Observed, call: &Call) -> Vec<Target> {
     let mut targets: Vec<Target> = Vec::new();
     let paths = call.paths(&observed.dir());
-    let is_both = |path: &Path| is_temporary(observed, path) || is_spool(scenario, observed, path);
-    if paths.iter().any(|path| is_both(path)) {
+    let is_intermediate =
+        |path: &Path| is_temporary(observed, path) || is_spool(scenario, observed, path);
+    if paths.iter().any(|path| is_intermediate(path)) {
         return targets;
     }
     for path in paths {

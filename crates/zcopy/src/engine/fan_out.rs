@@ -207,7 +207,8 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         let moved = self.backlog.head_position;
         let should_grow = self.context.should_grow_pipes(moved, source);
         let sinks = self.sinks.iter().map(|sink| &sink.state.sink);
-        if let Some(capacity) = self.context.grow_pipes(should_grow, Some(source), sinks) {
+        let source = self.backlog.state.source_to_grow();
+        if let Some(capacity) = self.context.grow_pipes(should_grow, source, sinks) {
             self.backlog.state.source_capacity = Some(capacity);
         }
         Ok(self.wait_for_source())

@@ -258,13 +258,9 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
 
     /// Writes once from the output.
     fn write(&mut self) -> Result<Flow, RunError> {
-        let keeps_messages = |source: &Source<'_>| source.endpoint.info.kind == Kind::Datagram;
-        let longest = match self.sink.info.kind {
-            Kind::Datagram if !self.source.as_ref().is_some_and(keeps_messages) => {
-                buffer::SAFE_DATAGRAM
-            }
-            _ => usize::MAX,
-        };
+        let source = self.source.as_ref();
+        let source = source.map_or(Kind::Other, |source| source.endpoint.info.kind);
+        let longest = buffered::longest_write(source, self.sink.info.kind);
         self.context.attempt(Strategy::Buffered).calls += 1;
         let bytes = self.state.output_buffer.pending();
         let bytes = &bytes[..bytes.len().min(longest)];

@@ -351,7 +351,9 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
         let max = max.min(sink.nonblocking_len(&context.kernel, context.blocking()));
         let mut attempts = context.attempts.iter();
         // The first read after an offload most often finds the end, and needs no large buffer.
+        // Out of a pipe it may need room for all that the pipe holds.
         let is_first_read = self.main_strategy == Strategy::Buffered
+            && self.state.source.info.kind != Kind::Pipe
             && context.bytes > 0
             && self.state.in_flight() == 0
             && attempts.all(|attempt| attempt.strategy != Strategy::Buffered);
@@ -392,7 +394,8 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         let has_pipe = source.info.kind == Kind::Pipe || sink.info.kind == Kind::Pipe;
         let should_grow = has_pipe && self.context.should_grow_pipes(self.context.bytes, source);
         let sink = std::iter::once(sink);
-        if let Some(capacity) = self.context.grow_pipes(should_grow, Some(source), sink) {
+        let source = self.state.source_to_grow();
+        if let Some(capacity) = self.context.grow_pipes(should_grow, source, sink) {
             self.state.source_capacity = Some(capacity);
         }
         if !self.has_waited

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::interference::{EffectRecord, Interference};
 use super::objects::Object;
+use super::queue::PACKET;
 use super::scenario::Driver;
 use super::script::{Call, Injection, Script};
 use super::shared::Shared;
@@ -217,6 +218,19 @@ impl SimKernel {
     /// Returns whether a splice, or a private pipe for one, has been refused.
     pub(crate) fn has_refused_a_splice(&self) -> bool {
         self.has_refused(Call::Splice) || self.has_refused(Call::Pipe)
+    }
+
+    /// Returns how many bytes a transfer out of a pipe may be ahead of its rate: all that the pipe
+    /// holds if no private pipe could be opened, and a packet if a splice was refused.
+    pub(crate) fn longest_overdraft(&self, pipe: &OwnedFd) -> u64 {
+        let len = if self.has_refused(Call::Pipe) {
+            self.capacity(pipe)
+        } else if self.has_refused(Call::Splice) {
+            PACKET
+        } else {
+            0
+        };
+        len as u64
     }
 
     /// Returns whether a tee has been refused.

@@ -12,7 +12,8 @@
 //!   `/dev/kmsg`) is read with [room for a whole message](crate::fd_info::FdInfo::least_read).
 //!   Bytes beyond the limit stay in the buffer, for the caller.
 //! - **A pipe** may hold packets. If a read would have less room than the pipe's capacity, a splice
-//!   into the private pipe precedes it ([`packets`]). If none can be opened, the read has that room.
+//!   into the private pipe precedes it ([`packets`]). Without a private pipe, the read has room for
+//!   the whole capacity.
 //! - **A source with `O_DIRECT`** is read in whole blocks. Bytes of the last block that lie beyond
 //!   the limit stay in the buffer, and at the end the source is rewound over them.
 //! - **For a sink with `O_DIRECT`** whole blocks are gathered. A part of a block waits in the
@@ -49,6 +50,7 @@ use crate::side::Side;
 use crate::sparse::{self, Run};
 use crate::step::{Step, block_batch};
 use crate::sys::{Blocking, Errno, Kernel};
+use packets::Preparation;
 use skip::Prepared;
 
 mod calls;
@@ -123,14 +125,14 @@ pub(crate) fn fill<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
-    if let Some(step) = packets::splice_before_read(kernel, state, budget) {
-        return Ok(step);
-    }
+    let least = match packets::prepare_read(kernel, state, budget) {
+        Preparation::Read { least } => least,
+        Preparation::Done(step) => return Ok(step),
+    };
     // Earlier budgets allowed all bytes of the private pipe to leave the source.
     if let Some(step) = read_private_pipe(kernel, state, u64::MAX)? {
         return Ok(step);
     }
-    let least = packets::least_room(kernel, state, budget);
     if state.source.info.kind == Kind::Datagram {
         match kernel.next_datagram(state.source.fd, budget.blocking) {
             Ok(len) if len > state.buffer.max_capacity() => {
@@ -220,12 +222,14 @@ fn reserve_room<K: Kernel>(
     } else {
         (len, Alignment::CacheLine)
     };
-    let len = usize::try_from(len).unwrap_or(usize::MAX);
-    if state.lacks_private_pipe {
-        let pending = state.buffer.pending().len();
-        state.buffer.reserve_exactly(pending + least, alignment);
+    // Room for all that the source can hold may be more than the buffer otherwise has.
+    let at_least = state.buffer.pending().len() + least;
+    if at_least > state.buffer.max_capacity() {
+        state.buffer.reserve_exactly(at_least, alignment);
+    } else {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        state.buffer.reserve(len, alignment);
     }
-    state.buffer.reserve(len, alignment);
 }
 
 /// Returns how many bytes to read, at least `least`.
@@ -233,8 +237,10 @@ fn len_to_read(state: &CopyState<'_>, budget: &StepBudget, least: usize) -> usiz
     let pending = state.buffer.pending().len() as u64;
     let len = match (state.source.info.kind, state.sink.info.kind) {
         (Kind::Datagram, _) => state.buffer.max_capacity(),
-        (_, Kind::Datagram) => budget.len(state, buffer::SAFE_DATAGRAM as u64),
-        _ => budget.len(state, state.buffer.max_capacity() as u64),
+        (source, sink) => {
+            let longest = longest_write(source, sink).min(state.buffer.max_capacity());
+            budget.len(state, longest as u64)
+        }
     };
     // The pending bytes count towards the limit too.
     let left = budget.until_limit.saturating_sub(pending);
@@ -247,6 +253,16 @@ fn len_to_read(state: &CopyState<'_>, budget: &StepBudget, least: usize) -> usiz
     }
 }
 
+/// Returns the longest write in bytes. A datagram is passed on whole, and a stream goes to a datagram
+/// socket in messages that every address family takes.
+pub(crate) fn longest_write(source: Kind, sink: Kind) -> usize {
+    if sink == Kind::Datagram && source != Kind::Datagram {
+        buffer::SAFE_DATAGRAM
+    } else {
+        usize::MAX
+    }
+}
+
 /// Writes once from the first `ready` bytes of the buffer, or makes a hole instead of writing
 /// zeros.
 pub(crate) fn drain<K: Kernel>(
@@ -255,7 +271,8 @@ pub(crate) fn drain<K: Kernel>(
     ready: usize,
     blocking: Blocking,
 ) -> Result<Step, CallError> {
-    let pending = &state.buffer.pending()[..ready];
+    let longest = longest_write(state.source.info.kind, state.sink.info.kind);
+    let pending = &state.buffer.pending()[..ready.min(longest)];
     let framing = match state.source.info.kind {
         Kind::Datagram => Framing::Message,
         _ => Framing::Stream,

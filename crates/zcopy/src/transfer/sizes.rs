@@ -86,7 +86,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// With several sinks it is the size of each private pipe.
     ///
     /// The buffer always has room for a message of 256 KiB from a datagram socket, for a message of
-    /// 8 KiB from a device, and for a packet of a pipe, which has at most a page.
+    /// 8 KiB from a device, and for a packet of a pipe, which has at most a page. While no descriptor
+    /// is free for a private pipe, it has room for all that a source pipe holds.
     ///
     /// # Examples
     ///

@@ -15,6 +15,8 @@ use std::process::{Command, Stdio};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use zcopy::{FilterTransfer, Repeat, Side, Strategy, Transfer};
 
+use crate::skip::is_root;
+
 /// The prefix of the lines that a child prints, and of the environment variables that it reads.
 const MARK: &str = "ZCOPY_TEST_";
 /// Files that do not exist. A trace shows the calls that ask for them.
@@ -119,7 +121,7 @@ impl Child {
 
     /// Runs the child as a user without privileges who has used up the budget for pipes.
     pub(crate) fn over_the_pipe_budget(mut self) -> Self {
-        self.command.uid(65534);
+        self.command.uid(NOBODY);
         self.set("FILL_PIPES", "1".to_owned())
     }
 
@@ -309,6 +311,14 @@ fn strategy(name: &str) -> Strategy {
         .into_iter()
         .find(|strategy| strategy.to_string() == name)
         .unwrap()
+}
+
+/// The user that owns nothing, and whose pipes have a budget.
+pub(crate) const NOBODY: u32 = 65534;
+
+/// Returns whether this process is of [`NOBODY`], or can start one that is.
+pub(crate) fn may_be_nobody() -> bool {
+    rustix::process::geteuid().as_raw() == NOBODY || is_root()
 }
 
 /// Opens pipes until the kernel gives this user small ones.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use zcopy::{Strategy, Transfer, Verdict};
 
-use crate::endpoints::{full, null, pipe};
+use crate::endpoints::{full, null, pipe, tcp};
 use crate::files::{appending, file_in, pattern, write_all};
 use crate::mounts::Fs;
 use crate::refused::{first_allowed, is_allowed, needs};
@@ -321,4 +321,23 @@ fn a_report_names_a_failure_undelivered_bytes_and_shared_pages() {
         shares,
         "{report:#}"
     );
+}
+
+#[test]
+fn the_plan_says_how_long_the_warm_up_of_a_socket_is() {
+    if !needs(&[Strategy::Splice]) {
+        return;
+    }
+    let (socket, _peer) = tcp();
+    let (_other_peer, other_socket) = tcp();
+    let (_reader, writer) = pipe();
+    for (sink, len, waiting) in [(&writer, 64, 96), (&other_socket, 128, 128)] {
+        let text = Transfer::new(&socket, sink).plan().unwrap().to_string();
+        let warm_up = text.lines().find(|line| line.starts_with("warm-up: "));
+        let warm_up = warm_up.unwrap();
+        let first = format!("buffered, for the first {len} KiB and until one step moves 32 KiB");
+        assert!(warm_up.contains(&first), "{warm_up}");
+        let most = format!("up to 512 KiB while fewer than {waiting} KiB wait in the socket");
+        assert!(warm_up.ends_with(&most), "{warm_up}");
+    }
 }

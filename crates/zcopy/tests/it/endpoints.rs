@@ -55,8 +55,8 @@ pub(crate) fn packets(lens: &[usize]) -> (OwnedFd, Vec<u8>) {
     (reader, bytes)
 }
 
-/// Reader and writer of a named pipe. It has no name any more, so that a file system in user space
-/// would not know it: `fstat` would fail with `ENOENT`.
+/// Reader and writer of a named pipe, which has no name any more. It was made in memory, because
+/// `fstat` of such a pipe fails with `ENOENT` on file systems in user space.
 pub(crate) fn fifo() -> (OwnedFd, OwnedFd) {
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let dir = dir.unwrap();

@@ -6,7 +6,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::LazyLock;
 
-use rustix::fs::{Mode, OFlags, SeekFrom};
+use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, fallocate};
+use rustix::io::Errno;
 
 /// Bytes whose position can be recognized: no two words of eight bytes are the same, and none is
 /// all zeros.
@@ -92,9 +93,9 @@ pub(crate) fn read_each(fd: &impl AsFd, mut each: impl FnMut(&[u8])) {
         match rustix::io::read(fd, &mut buffer) {
             Ok(0) => return,
             Ok(n) => each(&buffer[..n]),
-            Err(rustix::io::Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             // A terminal fails with `EIO` when its other side is closed.
-            Err(rustix::io::Errno::IO) if rustix::termios::isatty(fd) => return,
+            Err(Errno::IO) if rustix::termios::isatty(fd) => return,
             Err(errno) => panic!("{errno}"),
         }
     }
@@ -105,7 +106,7 @@ pub(crate) fn write_all(fd: &impl AsFd, mut bytes: &[u8]) -> bool {
     while !bytes.is_empty() {
         match rustix::io::write(fd, bytes) {
             Ok(n) => bytes = &bytes[n..],
-            Err(rustix::io::Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             Err(_) => return false,
         }
     }
@@ -119,5 +120,17 @@ pub(crate) fn assert_same(found: &[u8], expected: &[u8], what: &str) {
         let at = found.iter().zip(expected).position(|(a, b)| a != b);
         let (found, expected) = (found.len(), expected.len());
         panic!("{what}: {found} bytes for {expected}, the first difference at {at:?}");
+    }
+}
+
+/// Makes a hole in a file, or writes zeros where the file system cannot.
+pub(crate) fn punch_or_zero(file: &File, from: u64, len: u64) {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    match fallocate(file, flags, from, len) {
+        Err(Errno::OPNOTSUPP) => {
+            let zeros = vec![0; usize::try_from(len).unwrap()];
+            file.write_all_at(&zeros, from).unwrap();
+        }
+        punched => punched.unwrap(),
     }
 }

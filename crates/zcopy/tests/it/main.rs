@@ -50,7 +50,7 @@ mod message_boundaries;
 mod networks;
 mod urgent_bytes;
 mod warm_up;
-mod without_descriptors;
+mod without_private_pipe;
 
 mod allocations;
 mod buffer_and_pipe_sizes;

@@ -222,10 +222,12 @@ impl<'a> SinkState<'a> {
     ) -> Result<Step, CallError> {
         let bytes = backlog.buffered_at(self.delivered);
         let max = self.state.sink.nonblocking_len(kernel, blocking) as usize;
-        let bytes = match self.state.sink.info.kind {
-            Kind::Datagram => bytes,
-            _ => &bytes[..bytes.len().min(max)],
+        let (source, sink) = (backlog.state.source.info.kind, self.state.sink.info.kind);
+        let max = match sink {
+            Kind::Datagram => buffered::longest_write(source, sink),
+            _ => max,
         };
+        let bytes = &bytes[..bytes.len().min(max)];
         self.state.calls += 1;
         let CopyState {
             sink,

@@ -96,8 +96,10 @@ impl<W: Write> CallersEnd for CallersWriter<W> {
         budget: &StepBudget,
         failed: &mut Option<io::Error>,
     ) -> Result<Step, CallError> {
-        let drain = |_: &K, state: &mut CopyState<'_>, ready, _| {
+        let drain = |_: &K, state: &mut CopyState<'_>, ready: usize, _| {
             state.calls += 1;
+            // A read may have had room for more, so that it divided no packet.
+            let ready = ready.min(state.buffer.max_capacity());
             let bytes = &state.buffer.pending()[..ready];
             let written = match self.writer.write(bytes) {
                 Ok(0) => Err(CallError::new("write", Side::Sink, Cause::ReturnedZero)),

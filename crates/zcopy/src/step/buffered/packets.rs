@@ -7,72 +7,95 @@
 //! pipe may therefore hold packets.
 //!
 //! A read with as much room as the pipe can hold divides no packet. Any other read is preceded by a
-//! splice into the private pipe, and has room for all that the private pipe then holds. If no
-//! descriptor is free for the private pipe, each read has as much room as the source can hold, and
-//! exceeds the step and the rate, but not the limit. If the kernel refuses the splice, the transfer
-//! reads as every program does. It also does so if the user's budget grants a private pipe that holds
-//! less than the read and less than 64 KiB, unless the read is shorter than a packet.
+//! splice into the private pipe, and has room for all that the private pipe then holds. If there is
+//! no private pipe, the read has as much room as the source can hold, and exceeds the step, the rate
+//! and the buffer, but not the limit. If the kernel refuses the splice, the transfer reads as every
+//! program does.
+//!
+//! A limit, a rate or a step needs a private pipe for the sake of packets: it may be small, and is
+//! opened with the last descriptors of the process. A read that only the size of the buffer bounds
+//! needs none, and takes one only if it saves time.
 
-use crate::buffer::{Alignment, FIRST_CAPACITY, SAFE_DATAGRAM};
+use crate::buffer::{Alignment, FIRST_CAPACITY};
 use crate::call_error::{CallError, Cause};
 use crate::copy_state::{CopyState, StepBudget};
 use crate::fd_info::Kind;
 use crate::pipe::{self, LARGEST_PACKET, Pipe};
 use crate::side::Side;
-use crate::step::buffered::on_errno;
+use crate::step::buffered::{longest_write, on_errno};
 use crate::step::{Step, splice_pipe};
 use crate::sys::{Errno, Kernel};
 
 const LARGEST: u64 = LARGEST_PACKET as u64;
 
-/// Splices from a source pipe into the private pipe, if a read would have less room than the pipe
-/// can hold. Returns `None` if the read can follow, and the result of the step if nothing arrived.
-pub(super) fn splice_before_read<K: Kernel>(
+/// What comes before a read of the source.
+pub(super) enum Preparation {
+    /// The read follows, with room for at least this many bytes.
+    Read { least: usize },
+    /// Nothing arrived, and no read follows.
+    Done(Step),
+}
+
+/// Splices from a source pipe into the private pipe, if a read would have less room than the source
+/// can hold.
+pub(super) fn prepare_read<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     budget: &StepBudget,
-) -> Option<Step> {
+) -> Preparation {
+    let least = state.source.info.least_read();
+    if state.source.info.kind != Kind::Pipe || state.in_pipe() > 0 {
+        return Preparation::Read { least };
+    }
     let pending = state.buffer.pending().len() as u64;
-    let room = (state.buffer.max_capacity() as u64).min(budget.until_limit);
-    let max = budget.max.min(room.saturating_sub(pending));
-    let max = match state.sink.info.kind {
-        Kind::Datagram => max.min(SAFE_DATAGRAM as u64),
-        _ => max,
+    let until_limit = budget.until_limit.saturating_sub(pending);
+    // A read may exceed the rate, but not the limit: the bytes beyond it may belong to the next
+    // reader.
+    let within_limit = |room: u64| Preparation::Read {
+        least: room.min(until_limit) as usize,
     };
-    let may_divide_packet = state.source.info.kind == Kind::Pipe
-        && state.in_pipe() == 0
-        && !state.cannot_splice_source
-        && max < source_capacity(kernel, state) as u64;
-    if !may_divide_packet {
-        return None;
+    if state.cannot_splice_source {
+        return within_limit(LARGEST);
     }
-    // At the end, to open a private pipe would cost more than all other calls of a short transfer.
-    if state.pipe.is_none() && state.source.has_hung_up(kernel) {
-        return Some(Step::Eof);
+    let allowed = budget.max.min(until_limit);
+    let longest = longest_write(Kind::Pipe, state.sink.info.kind).min(state.buffer.max_capacity());
+    let max = allowed.min((longest as u64).saturating_sub(pending));
+    let capacity = source_capacity(kernel, state) as u64;
+    if max >= capacity {
+        return Preparation::Read { least };
     }
-    let open = || Pipe::open_of_any_size(kernel, state.private_pipe_size);
-    let pipe = match state.pipe.take().map_or_else(open, Ok) {
+    let is_needed = allowed < capacity;
+    let opened = match state.pipe.take_if(|pipe| is_needed || pipe.is_worth_having) {
+        Some(pipe) => Ok(pipe),
+        None if !is_needed && state.lacks_private_pipe => Err(Errno::NOBUFS),
+        // At the end, to open a private pipe would cost more than all other calls of a short
+        // transfer.
+        None if state.source.has_hung_up(kernel) => return Preparation::Done(Step::Eof),
+        None if is_needed => Pipe::open_of_any_size(kernel, state.private_pipe_size),
+        None => Pipe::open(kernel, state.private_pipe_size),
+    };
+    let pipe = match opened {
         Ok(pipe) => pipe,
-        Err(Errno::INTR) => return Some(Step::Repeat),
+        Err(Errno::INTR) => return Preparation::Done(Step::Repeat),
+        Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS) => {
+            state.lacks_private_pipe = true;
+            return within_limit(capacity);
+        }
         Err(_) => {
-            (state.cannot_splice_source, state.lacks_private_pipe) = (true, true);
-            return None;
+            state.cannot_splice_source = true;
+            return within_limit(LARGEST);
         }
     };
-    if max >= LARGEST && (pipe.capacity as u64) < max.min(pipe::DEFAULT_CAPACITY as u64) {
-        // The user's budget left a page or two, through which the bytes would take far longer.
-        state.pipe = Some(pipe);
-        return None;
-    }
+    state.lacks_private_pipe = !pipe.is_worth_having;
     match splice_pipe::fill_pipe(kernel, state, &StepBudget { max, ..*budget }, pipe) {
-        Ok(Step::Filled) => None,
+        Ok(Step::Filled) => Preparation::Read { least },
         // Without splice, a read has to take the bytes, and loses the rest of a packet as every
         // program does.
         Ok(Step::Unsupported(_)) | Err(_) => {
             state.cannot_splice_source = true;
-            None
+            within_limit(LARGEST)
         }
-        Ok(step) => Some(step),
+        Ok(step) => Preparation::Done(step),
     }
 }
 
@@ -82,25 +105,6 @@ fn source_capacity<K: Kernel>(kernel: &K, state: &mut CopyState<'_>) -> usize {
         let capacity = kernel.pipe_capacity(state.source.fd);
         capacity.unwrap_or(pipe::DEFAULT_CAPACITY)
     })
-}
-
-/// Returns the least number of bytes that the next read of the source must have room for.
-pub(super) fn least_room<K: Kernel>(
-    kernel: &K,
-    state: &mut CopyState<'_>,
-    budget: &StepBudget,
-) -> usize {
-    let least = if state.lacks_private_pipe {
-        source_capacity(kernel, state) as u64
-    } else if state.cannot_splice_source {
-        LARGEST
-    } else {
-        return state.source.info.least_read();
-    };
-    // A read may exceed the rate, but not the limit: the bytes beyond it may belong to the next
-    // reader.
-    let pending = state.buffer.pending().len() as u64;
-    least.min(budget.until_limit.saturating_sub(pending)) as usize
 }
 
 /// Reads up to `max` bytes from the private pipe, behind the pending bytes. Returns `None` if the

@@ -7,6 +7,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use rustix::fs::{MemfdFlags, OFlags, SealFlags};
 use rustix::net::{SendFlags, SocketType};
+use rustix::pipe::fcntl_getpipe_size;
 
 use super::{fifo, pipe, tcp, terminal, unix};
 use crate::files::{self, file_in, read_to_end, reopen, write_all};
@@ -96,8 +97,8 @@ impl Source {
                 }
                 plain(memfd.into())
             }
-            S::Pipe => Some(Self::fed(kind, pipe(), bytes, 64 << 10)),
-            S::Fifo => Some(Self::fed(kind, fifo(), bytes, 64 << 10)),
+            S::Pipe => Some(Self::piped(kind, pipe(), bytes)),
+            S::Fifo => Some(Self::piped(kind, fifo(), bytes)),
             S::Tcp => Some(Self::fed(kind, tcp(), bytes, 32 << 10)),
             S::UnixStream => {
                 let pair = unix(SocketType::STREAM);
@@ -158,6 +159,13 @@ impl Source {
             _master: None,
             _device: None,
         }
+    }
+
+    /// Fills a pipe with the first bytes; a thread writes the rest. A new pipe of a user whose budget
+    /// is used up holds less than 64 KiB.
+    fn piped(kind: SourceKind, ends: (OwnedFd, OwnedFd), bytes: &[u8]) -> Self {
+        let capacity = fcntl_getpipe_size(&ends.0).unwrap();
+        Self::fed(kind, ends, bytes, capacity.min(64 << 10))
     }
 
     /// Writes the first bytes at once; a thread writes the rest as they are taken.

@@ -10,12 +10,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zcopy::Strategy;
 
 use super::{Kind, TestSink, strategies_of, to_all, unless_refused};
-use crate::child_process::fill_pipes;
+use crate::child_process::{NOBODY, fill_pipes, may_be_nobody};
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
 use crate::files::{assert_same, pattern};
 use crate::mounts::Fs;
 use crate::own_process::{is_own_process, is_own_process_under};
-use crate::skip::{has_program, is_root};
+use crate::skip::has_program;
 
 const LEN: usize = (1 << 20) + 7;
 
@@ -83,16 +83,12 @@ fn a_pipe_of_one_slot_sets_the_pace() {
     }
 }
 
-fn may_be_nobody() -> bool {
-    rustix::process::geteuid().as_raw() == 65534 || is_root()
-}
-
 /// New pipes of this user have two slots at most, which are not worth the calls: no private pipes
 /// are used.
 #[test]
 fn a_user_over_the_pipe_budget_writes_to_every_sink() {
     let as_nobody = |command: &mut Command| {
-        command.uid(65534);
+        command.uid(NOBODY);
     };
     if !may_be_nobody()
         || !is_own_process(
@@ -105,6 +101,11 @@ fn a_user_over_the_pipe_budget_writes_to_every_sink() {
     // Make and fill this pipe while the budget lasts.
     let bytes = pattern(LEN);
     let source = Source::new(SourceKind::Pipe, &bytes).unwrap();
+    assert_eq!(
+        fcntl_getpipe_size(&source.fd).unwrap(),
+        64 << 10,
+        "another process of this user has used the budget up"
+    );
     let _budget = fill_pipes();
     let (reader, _writer) = pipe();
     assert!(fcntl_getpipe_size(&reader).unwrap() < 64 << 10);

@@ -9,15 +9,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::{FallocateFlags, OFlags, fallocate};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 use zcopy::{Sparse, Strategy, Transfer};
 
 use super::numbered_records::{RECORD, Writer, Wrote, compare};
 use crate::child_process::Child;
 use crate::concurrency::{bounded, scratch_dirs};
 use crate::endpoints::pipe;
-use crate::files::{appending, contents, file_in, pattern, read_to_end, reopen, set_cursor};
+use crate::files::{
+    appending, contents, file_in, pattern, punch_or_zero, read_to_end, reopen, set_cursor,
+};
 use crate::mounts::Fs;
 use crate::options::MaybeOptions as _;
 use crate::random::Random;
@@ -156,15 +157,9 @@ type Change = fn(&File, &mut Random);
 const LEN: usize = (1 << 20) + 777;
 
 fn punch(file: &File, random: &mut Random) {
-    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    let (from, len) = (random.below(LEN as u64), 1 + random.below(40_000));
-    match fallocate(file, flags, from, len) {
-        Err(Errno::OPNOTSUPP) => {
-            let zeros = vec![0; len.min(LEN as u64 - from) as usize];
-            file.write_all_at(&zeros, from).unwrap();
-        }
-        punched => punched.unwrap(),
-    }
+    let from = random.below(LEN as u64);
+    let len = (1 + random.below(40_000)).min(LEN as u64 - from);
+    punch_or_zero(file, from, len);
 }
 
 fn truncate_and_append(file: &File, random: &mut Random) {

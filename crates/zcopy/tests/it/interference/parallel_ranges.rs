@@ -7,13 +7,12 @@ use std::path::PathBuf;
 use std::sync::Barrier;
 use std::thread;
 
-use rustix::fs::{FallocateFlags, OFlags, fallocate};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 use zcopy::{Sparse, Transfer};
 
 use super::numbered_records::{RECORD, Writer, Wrote, compare};
 use crate::concurrency::{bounded, scratch_dirs};
-use crate::files::{assert_same, contents, file_in, pattern, reopen};
+use crate::files::{assert_same, contents, file_in, pattern, punch_or_zero, reopen};
 use crate::mounts::Fs;
 use crate::random::Random;
 
@@ -162,12 +161,8 @@ impl Neighbour {
                 }
             }
             Self::Punches => {
-                let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
                 for at in (0..Self::BEHIND).step_by(2048) {
-                    match fallocate(sink, flags, (LEN + at) as u64, 1024) {
-                        Err(Errno::OPNOTSUPP) => return,
-                        punched => punched.unwrap(),
-                    }
+                    punch_or_zero(sink, (LEN + at) as u64, 1024);
                 }
             }
         }

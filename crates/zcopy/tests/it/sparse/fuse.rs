@@ -18,7 +18,7 @@ use crate::strategies::moved_by;
 fn source() -> (File, Vec<u8>) {
     // The size of a page of tmpfs, at most: a hole begins and ends with a page.
     const PIECE: usize = 2 << 20;
-    // Of any file system that a test may have its files on, that of memory files finds holes.
+    // A memory file has holes wherever the tests have their files.
     let file = rustix::fs::memfd_create("zcopy", MemfdFlags::CLOEXEC).unwrap();
     let (file, data) = (File::from(file), pattern(PIECE));
     let mut bytes = vec![0; 4 * PIECE];

@@ -10,6 +10,7 @@ use super::scenario::{Several, SinkCase, scenarios, scenarios_with};
 use crate::context::MAX_TIMES_BLOCKED;
 use crate::error::Error;
 use crate::options::OnSinkError;
+use crate::pipe;
 use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::sim::SimKernel;
@@ -127,7 +128,16 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
     // Packets are looked for in a pipe of their own.
     let mut kinds = scenario.sinks.iter().map(|sink| sink.end.kind);
     let may_pass_packets = scenario.source.kind == Kind::Pipe && kinds.any(|it| it == Kind::Pipe);
-    let more = [may_lack_writer, may_read_parts, may_pass_packets].map(usize::from);
+    // A pipe that is too small to share bytes may still keep a packet whole.
+    let may_be_small = scenario.source.kind == Kind::Pipe
+        && scenario.faults.pipe_capacity < pipe::DEFAULT_CAPACITY;
+    let more = [
+        may_lack_writer,
+        may_read_parts,
+        may_pass_packets,
+        may_be_small,
+    ];
+    let more = more.map(usize::from);
     let n_allowed = sinks.len() + 1 + more.iter().sum::<usize>();
     prop_assert!(n_opened <= n_allowed, "{} pipes", n_opened);
     Ok(())
@@ -309,10 +319,11 @@ impl Checks<'_> {
             && self.scenario.source.kind != Kind::Messages
         {
             let allowed = now.as_nanos() * u128::from(rate);
-            // A read with room for a packet may exceed the rate, if splices are refused.
-            let may_overdraw =
-                self.scenario.source.kind == Kind::Pipe && self.kernel.has_refused_a_splice();
-            let ahead = if may_overdraw { PACKET as u64 } else { 0 };
+            let ahead = if self.scenario.source.kind == Kind::Pipe {
+                self.kernel.longest_overdraft(self.source)
+            } else {
+                0
+            };
             // A file may hold more than its size says: a step that expects its end moves a byte.
             let ahead = ahead + u64::from(self.scenario.source.claimed_size.is_some());
             prop_assert!(

@@ -48,7 +48,7 @@ fn a_stream_that_fills_its_buffer_is_upgraded_to_the_private_pipe() {
 
 /// 64 KiB are read and written first.
 #[test]
-fn a_socket_gets_a_private_pipe_to_a_pipe_for_another_96_kib() {
+fn a_socket_that_holds_another_96_kib_goes_to_a_pipe_through_a_private_pipe() {
     for (len, n_private_pipes) in [(159 << 10, 0), (160 << 10, 1)] {
         let kernel = SimKernel::default();
         let mut source = Object::written_by_peer(true, &patterned(len), &[len]);

@@ -8,7 +8,6 @@ use proptest::prelude::*;
 
 use crate::error::Error;
 use crate::options::Sparse;
-use crate::pipe;
 use crate::plan;
 use crate::report::{BadRange, Ended, Report};
 use crate::side::Side;
@@ -238,18 +237,15 @@ impl Checks<'_> {
             let allowed = now.as_nanos() * u128::from(rate);
             // Whole blocks may exceed the rate for a moment.
             let is_direct = self.scenario.source.is_direct || self.scenario.sink.is_direct;
-            // So may a read with room for a packet if splices are refused, and one with room for a
-            // pipe if no private pipe could be opened.
-            let is_pipe = self.scenario.source.kind == Kind::Pipe;
-            let lacks_pipe = self.kernel.results(Call::Pipe).iter().any(Result::is_err);
-            let ahead = if is_pipe && lacks_pipe {
-                pipe::WANTED as u64
-            } else if is_direct {
-                2 * BLOCK as u64
-            } else if is_pipe && self.kernel.has_refused_a_splice() {
-                PACKET as u64
+            let ahead = if self.scenario.source.kind == Kind::Pipe {
+                self.kernel.longest_overdraft(self.source)
             } else {
                 0
+            };
+            let ahead = if is_direct {
+                ahead.max(2 * BLOCK as u64)
+            } else {
+                ahead
             };
             // A file may hold more than its size said: a step that expects its end moves a byte.
             let others = &self.scenario.interferences;
