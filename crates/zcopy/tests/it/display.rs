@@ -94,7 +94,7 @@ fn the_plan_says_what_a_private_pipe_gains_for_each_pair() {
     let (source, sink) = (file_in(&dir, &pattern(1 << 20)), file_in(&dir, b""));
     let null = null();
     let ((reader, _writer), (_reader, writer)) = (pipe(), pipe());
-    let (stream, _peer) = crate::endpoints::tcp();
+    let (stream, _peer) = tcp();
     let through = |what: &str| format!("1 MiB at a time through a private pipe: {what}");
     for (transfer, expected) in [
         (
