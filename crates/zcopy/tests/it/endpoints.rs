@@ -5,11 +5,13 @@ mod sink;
 mod source;
 
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::OpenptFlags;
+use tempfile::TempDir;
 
 use crate::files::pattern;
 
@@ -55,14 +57,20 @@ pub(crate) fn packets(lens: &[usize]) -> (OwnedFd, Vec<u8>) {
     (reader, bytes)
 }
 
-/// Reader and writer of a named pipe, which has no name any more. It was made in memory, because
-/// `fstat` of such a pipe fails with `ENOENT` on file systems in user space.
-pub(crate) fn fifo() -> (OwnedFd, OwnedFd) {
+/// A named pipe in a directory of its own. It is in memory: once it has no name any more, `fstat`
+/// fails with `ENOENT` on file systems in user space.
+pub(crate) fn named_pipe() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let dir = dir.unwrap();
     let path = dir.path().join("fifo");
     let mode = Mode::RUSR | Mode::WUSR;
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+    (dir, path)
+}
+
+/// Reader and writer of a named pipe, which has no name any more.
+pub(crate) fn fifo() -> (OwnedFd, OwnedFd) {
+    let (_dir, path) = named_pipe();
     let open = |flags| rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::empty()).unwrap();
     // Opening one side waits for the other.
     let reader = open(OFlags::RDONLY | OFlags::NONBLOCK);

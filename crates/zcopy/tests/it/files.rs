@@ -59,10 +59,18 @@ pub(crate) fn appending(fd: &impl AsFd) -> OwnedFd {
     reopen(fd, OFlags::WRONLY | OFlags::APPEND)
 }
 
-/// All bytes of a file, whatever its cursor.
+/// All bytes of a file, whatever its cursor. While others append, a file system in user space tells
+/// the length before it gives the bytes.
 pub(crate) fn contents(file: &File) -> Vec<u8> {
     let mut bytes = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
-    file.read_exact_at(&mut bytes, 0).unwrap();
+    let mut n = 0;
+    while n < bytes.len() {
+        match file.read_at(&mut bytes[n..], n as u64).unwrap() {
+            0 => break,
+            more => n += more,
+        }
+    }
+    bytes.truncate(n);
     bytes
 }
 

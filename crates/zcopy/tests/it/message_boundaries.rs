@@ -12,7 +12,7 @@ use rustix::net::{RecvFlags, SocketType, recv};
 use zcopy::{Ended, Report, Strategy, Transfer};
 
 use crate::concurrency::bounded;
-use crate::endpoints::{null, packets, pipe, unix};
+use crate::endpoints::{named_pipe, null, packets, pipe, unix};
 use crate::files::{
     appending, assert_same, contents, file, file_in, pattern, read_to_end, reopen, write_all,
 };
@@ -126,9 +126,7 @@ fn a_limit_loses_nothing_of_a_packet() {
 #[test]
 fn packets_in_the_private_pipe_are_read_whole() {
     let Some(dir) = Fs::Ext4.dir() else { return };
-    let fifos = tempfile::tempdir().unwrap();
-    let path = fifos.path().join("fifo");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+    let (_fifos, path) = named_pipe();
     let open = |flags| rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::empty()).unwrap();
     let source = open(OFlags::RDONLY | OFlags::NONBLOCK);
     let writer = open(OFlags::WRONLY);

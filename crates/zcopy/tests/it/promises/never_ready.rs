@@ -16,7 +16,7 @@ use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use zcopy::{Ended, FanOut, Relay, Side, Strategy, Transfer};
 
-use crate::endpoints::{null, pipe, unix};
+use crate::endpoints::{named_pipe, null, pipe, unix};
 use crate::files::{assert_same, file, pattern, read_to_end, write_all};
 use crate::options::{MaybeOptions as _, run_also_to};
 use crate::refused::allowed;
@@ -35,9 +35,7 @@ fn without_waiting<T: Send + 'static>(what: &str, run: impl FnOnce() -> T + Send
 
 /// The reader of a FIFO in non-blocking mode. No process has opened the FIFO for writing.
 fn fifo_without_writer() -> OwnedFd {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("fifo");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+    let (_dir, path) = named_pipe();
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     rustix::fs::open(&path, flags, Mode::empty()).unwrap()
 }
