@@ -204,6 +204,13 @@ impl<'a, K: Kernel> Context<'a, K> {
         is_large || is_long() && source.available(&self.kernel) != Available::End
     }
 
+    /// Returns whether a rate or the steps of a session may ask for less than a pipe holds.
+    pub(crate) fn may_take_short_steps(&self) -> bool {
+        let options = &self.options;
+        let has_rate = options.rate_limit.is_some() || options.records.rate.is_some();
+        has_rate || self.max_step < u64::MAX
+    }
+
     /// Enlarges the caller's pipes, once, if `should_grow`. Returns the new capacity of the source,
     /// if it has become larger.
     ///

@@ -29,9 +29,9 @@ pub(crate) struct CopyState<'a> {
     /// Whether the source cannot be spliced into the private pipe, so that a read under a small
     /// limit loses the rest of a packet.
     pub(crate) cannot_splice_source: bool,
-    /// Whether no private pipe was worth having for the last read of a source that is a pipe: the
-    /// process had no descriptor left, or the user no memory for pipes.
-    pub(crate) lacks_private_pipe: bool,
+    /// Whether a private pipe that would only save time before a read could not be had, so that no
+    /// read tries again.
+    pub(crate) reads_without_pipe: bool,
     /// The capacity in bytes of a source that is a pipe, once it is known.
     pub(crate) source_capacity: Option<usize>,
     /// Whether bytes go from a pipe through the private pipe into a pipe, which must not receive
@@ -58,7 +58,7 @@ pub(crate) struct CopyState<'a> {
 pub(crate) struct StepBudget {
     /// The most bytes to take from the source, at least 1. If calls may not sleep, a drain of the
     /// private pipe passes no more to the sink. A message, an `O_DIRECT` block and the least read
-    /// of a device are taken whole.
+    /// of a device are taken whole, and so is what a source pipe holds if there is no private pipe.
     pub(crate) max: u64,
     /// The bytes that the limit of the transfer leaves for the sink, those in flight included. A
     /// message that is longer must not be taken.
@@ -87,7 +87,7 @@ impl<'a> CopyState<'a> {
             pipe: None,
             private_pipe_size: pipe::WANTED,
             cannot_splice_source: false,
-            lacks_private_pipe: false,
+            reads_without_pipe: false,
             source_reopened: Reopened::default(),
             sink_reopened: Reopened::default(),
             batch: None,
@@ -121,10 +121,17 @@ impl<'a> CopyState<'a> {
         }
     }
 
-    /// Returns the source, if it is to be enlarged with the other pipes: without a private pipe, a
-    /// read takes all that the source can hold, and would exceed the rate by still more.
-    pub(crate) fn source_to_grow(&self) -> Option<&Endpoint<'a>> {
-        (!self.lacks_private_pipe).then_some(&self.source)
+    /// Opens the private pipe that short reads of a larger source need, if there is none. Returns
+    /// false if the source must not be enlarged: without a private pipe, a read takes all that the
+    /// source holds, and would exceed the rate or the step by more.
+    pub(crate) fn prepare_short_reads<K: Kernel>(&mut self, kernel: &K) -> bool {
+        if self.source.info.kind != Kind::Pipe || self.cannot_splice_source {
+            return true;
+        }
+        if self.pipe.is_none() {
+            self.pipe = Pipe::open_of_any_size(kernel, self.private_pipe_size).ok();
+        }
+        self.pipe.is_some()
     }
 
     /// Takes the private pipe out of the state, or opens it if there is none or it is too small.

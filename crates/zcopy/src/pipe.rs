@@ -52,15 +52,15 @@ impl Pipe {
     ///
     /// # Errors
     ///
-    /// `EMFILE` or `ENFILE` if there is no free descriptor, or only the last quarter of the
-    /// process's limit; `ENOBUFS` if the budget leaves less than [`DEFAULT_CAPACITY`]; the errors of
-    /// `fcntl(F_GETPIPE_SZ)`.
+    /// Those of `pipe2(2)`: `EMFILE` or `ENFILE` if there is no free descriptor, and `EMFILE` if only
+    /// the last quarter of the process's limit is free; `ENOBUFS` if the budget leaves less than
+    /// [`DEFAULT_CAPACITY`].
     pub(crate) fn open<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe(Blocking::MaySleep)?;
         if is_near_limit(kernel, &reader, &writer) {
             return Err(Errno::MFILE);
         }
-        let pipe = Self::grown(kernel, reader, writer, wanted)?;
+        let pipe = Self::grown(kernel, reader, writer, wanted);
         if pipe.is_worth_having {
             Ok(pipe)
         } else {
@@ -73,28 +73,24 @@ impl Pipe {
     ///
     /// # Errors
     ///
-    /// `EMFILE` or `ENFILE` if there is no free descriptor, and the errors of
-    /// `fcntl(F_GETPIPE_SZ)`.
+    /// Those of `pipe2(2)`: `EMFILE` or `ENFILE` if there is no free descriptor.
     pub(crate) fn open_of_any_size<K: Kernel>(kernel: &K, wanted: usize) -> Result<Self> {
         let (reader, writer) = kernel.pipe(Blocking::MaySleep)?;
-        Self::grown(kernel, reader, writer, wanted)
+        Ok(Self::grown(kernel, reader, writer, wanted))
     }
 
-    fn grown<K: Kernel>(
-        kernel: &K,
-        reader: OwnedFd,
-        writer: OwnedFd,
-        wanted: usize,
-    ) -> Result<Self> {
-        let capacity = capacity_grown_to(kernel, writer.as_fd(), wanted)?;
-        Ok(Self {
+    fn grown<K: Kernel>(kernel: &K, reader: OwnedFd, writer: OwnedFd, wanted: usize) -> Self {
+        // A pipe whose capacity the kernel does not tell has a page at least.
+        let capacity = capacity_grown_to(kernel, writer.as_fd(), wanted);
+        let capacity = capacity.unwrap_or(LARGEST_PACKET);
+        Self {
             reader,
             writer,
             capacity: capacity.min(wanted),
             is_worth_having: capacity >= DEFAULT_CAPACITY,
             in_flight: 0,
             probe: None,
-        })
+        }
     }
 
     /// Enlarges the pipe to `wanted` bytes, or as many as the user's budget allows.

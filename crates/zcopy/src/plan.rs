@@ -47,8 +47,8 @@ pub(crate) const GROW_PIPES_ABOVE: u64 = pipe::DEFAULT_CAPACITY as u64;
 /// a private pipe is worth opening.
 pub(crate) const WARM_UP: u64 = 128 << 10;
 
-/// The same from a stream socket to a pipe. It is shorter because the private pipe saves both copies
-/// here.
+/// The length in bytes of the shortest warm-up from a stream socket to a pipe, where the private pipe
+/// saves both copies.
 const WARM_UP_TO_PIPE: u64 = 64 << 10;
 
 /// A stream socket that still holds this many bytes after the warm-up has a private pipe opened for

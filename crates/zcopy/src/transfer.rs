@@ -403,16 +403,17 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// A read from a pipe in packet mode (`pipe2(O_DIRECT)`) ends behind the first packet, and
     /// discards the part of it that does not fit into the reader's buffer. If the pipe can hold
     /// more than a limit, a rate or the buffer allows, the transfer therefore splices what it may
-    /// move into a private pipe, and the rest of a packet stays in the source. Otherwise it reads,
-    /// and never more than the limit allows: without packet mode, which the reader cannot see, the
-    /// bytes beyond the limit belong to the next reader. The rest of a packet at the limit is then
-    /// lost.
+    /// move into a private pipe, and the rest of a packet stays in the source. If there can be no
+    /// such splice, it reads, and a packet at the limit loses its rest: the reader cannot see whether
+    /// the pipe is in packet mode, without which the bytes beyond the limit belong to the next
+    /// reader.
     ///
     /// - While no descriptor is free for the private pipe, a read takes all that the source holds,
-    ///   whatever the rate, the step and the buffer size. The transfer then waits until its rate has
-    ///   paid for it, and does not enlarge the source.
-    /// - If the kernel refuses `splice(2)`, a read has room for a whole packet. A packet behind a
-    ///   stream may lose its rest, as with every program that reads.
+    ///   whatever the rate and the step. The transfer then waits until its rate has paid for it, and
+    ///   does not enlarge the source. The buffer is enlarged for such a read, also if only the last
+    ///   quarter of the descriptors is free and nothing but its size makes the read short.
+    /// - If the kernel refuses `splice(2)` or `pipe2(2)`, a read has room for a whole packet. A
+    ///   packet behind a stream may lose its rest, as with every program that reads.
     ///
     /// `splice(2)` and `tee(2)` pass packets on as packets, which the reader of a sink does not
     /// expect: it loses the rest of a packet if it reads less than a whole one (4 KiB). If source

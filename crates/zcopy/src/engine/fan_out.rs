@@ -206,8 +206,10 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         let source = &self.backlog.state.source;
         let moved = self.backlog.head_position;
         let should_grow = self.context.should_grow_pipes(moved, source);
+        let may_grow_source = !(should_grow && self.context.may_take_short_steps())
+            || (self.backlog.state).prepare_short_reads(&self.context.kernel);
         let sinks = self.sinks.iter().map(|sink| &sink.state.sink);
-        let source = self.backlog.state.source_to_grow();
+        let source = may_grow_source.then_some(&self.backlog.state.source);
         if let Some(capacity) = self.context.grow_pipes(should_grow, source, sinks) {
             self.backlog.state.source_capacity = Some(capacity);
         }

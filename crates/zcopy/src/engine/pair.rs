@@ -393,8 +393,14 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         let (source, sink) = (&self.state.source, &self.state.sink);
         let has_pipe = source.info.kind == Kind::Pipe || sink.info.kind == Kind::Pipe;
         let should_grow = has_pipe && self.context.should_grow_pipes(self.context.bytes, source);
+        let may_read_little = should_grow
+            && self.context.may_take_short_steps()
+            && self.main_strategy != Strategy::Splice;
+        let may_grow_source =
+            !may_read_little || self.state.prepare_short_reads(&self.context.kernel);
+        let (source, sink) = (&self.state.source, &self.state.sink);
         let sink = std::iter::once(sink);
-        let source = self.state.source_to_grow();
+        let source = may_grow_source.then_some(source);
         if let Some(capacity) = self.context.grow_pipes(should_grow, source, sink) {
             self.state.source_capacity = Some(capacity);
         }

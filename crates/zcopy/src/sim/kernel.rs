@@ -221,10 +221,10 @@ impl SimKernel {
     }
 
     /// Returns how many bytes a transfer out of a pipe may be ahead of its rate: all that the pipe
-    /// holds if no private pipe could be opened, and a packet if a splice was refused.
-    pub(crate) fn longest_overdraft(&self, pipe: &OwnedFd) -> u64 {
+    /// could hold at first if a pipe was refused, and a packet if a splice was.
+    pub(crate) fn longest_overdraft(&self, first_capacity: usize) -> u64 {
         let len = if self.has_refused(Call::Pipe) {
-            self.capacity(pipe)
+            first_capacity
         } else if self.has_refused(Call::Splice) {
             PACKET
         } else {

@@ -50,7 +50,7 @@ use crate::side::Side;
 use crate::sparse::{self, Run};
 use crate::step::{Step, block_batch};
 use crate::sys::{Blocking, Errno, Kernel};
-use packets::Preparation;
+use packets::BeforeRead;
 use skip::Prepared;
 
 mod calls;
@@ -125,9 +125,9 @@ pub(crate) fn fill<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
-    let least = match packets::prepare_read(kernel, state, budget) {
-        Preparation::Read { least } => least,
-        Preparation::Done(step) => return Ok(step),
+    let least = match packets::before_read(kernel, state, budget) {
+        BeforeRead::Read { least } => least,
+        BeforeRead::Done(step) => return Ok(step),
     };
     // Earlier budgets allowed all bytes of the private pipe to leave the source.
     if let Some(step) = read_private_pipe(kernel, state, u64::MAX)? {

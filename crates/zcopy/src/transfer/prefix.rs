@@ -18,7 +18,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// ([`copy_buffered`] does that by itself). A second call replaces the first.
     ///
     /// It is meant for heads: a step writes the rest of the prefix at once, beyond its bound and
-    /// the rate, and pays the rate afterwards.
+    /// the rate, and pays the rate afterwards. To a datagram socket it goes in messages of at most
+    /// 32 KiB.
     ///
     /// The prefix counts as if it came from the source: among the [bytes](Report::bytes) of the
     /// report, its records, its rate, and what an inspector sees. Only a [limit](Self::limit) is a

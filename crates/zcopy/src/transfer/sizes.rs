@@ -86,8 +86,9 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
     /// With several sinks it is the size of each private pipe.
     ///
     /// The buffer always has room for a message of 256 KiB from a datagram socket, for a message of
-    /// 8 KiB from a device, and for a packet of a pipe, which has at most a page. While no descriptor
-    /// is free for a private pipe, it has room for all that a source pipe holds.
+    /// 8 KiB from a device, and for a packet of a pipe, which has at most a page. If no private pipe
+    /// can be had, because no descriptor or only the last quarter of them is free or the user has no
+    /// memory for pipes, it is as large as a source pipe.
     ///
     /// # Examples
     ///

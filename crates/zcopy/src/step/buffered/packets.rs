@@ -12,9 +12,10 @@
 //! and the buffer, but not the limit. If the kernel refuses the splice, the transfer reads as every
 //! program does.
 //!
-//! A limit, a rate or a step needs a private pipe for the sake of packets: it may be small, and is
-//! opened with the last descriptors of the process. A read that only the size of the buffer bounds
-//! needs none, and takes one only if it saves time.
+//! If a limit, a rate, a step or a sink that takes little without sleeping makes the read short, the
+//! private pipe is there for the sake of packets: it may be small, and is opened with the last
+//! descriptors of the process. A read that only the size of the buffer bounds needs none, and takes
+//! one only if it saves time.
 
 use crate::buffer::{Alignment, FIRST_CAPACITY};
 use crate::call_error::{CallError, Cause};
@@ -29,7 +30,7 @@ use crate::sys::{Errno, Kernel};
 const LARGEST: u64 = LARGEST_PACKET as u64;
 
 /// What comes before a read of the source.
-pub(super) enum Preparation {
+pub(super) enum BeforeRead {
     /// The read follows, with room for at least this many bytes.
     Read { least: usize },
     /// Nothing arrived, and no read follows.
@@ -38,20 +39,20 @@ pub(super) enum Preparation {
 
 /// Splices from a source pipe into the private pipe, if a read would have less room than the source
 /// can hold.
-pub(super) fn prepare_read<K: Kernel>(
+pub(super) fn before_read<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     budget: &StepBudget,
-) -> Preparation {
+) -> BeforeRead {
     let least = state.source.info.least_read();
     if state.source.info.kind != Kind::Pipe || state.in_pipe() > 0 {
-        return Preparation::Read { least };
+        return BeforeRead::Read { least };
     }
     let pending = state.buffer.pending().len() as u64;
     let until_limit = budget.until_limit.saturating_sub(pending);
     // A read may exceed the rate, but not the limit: the bytes beyond it may belong to the next
     // reader.
-    let within_limit = |room: u64| Preparation::Read {
+    let within_limit = |room: u64| BeforeRead::Read {
         least: room.min(until_limit) as usize,
     };
     if state.cannot_splice_source {
@@ -59,43 +60,44 @@ pub(super) fn prepare_read<K: Kernel>(
     }
     let allowed = budget.max.min(until_limit);
     let longest = longest_write(Kind::Pipe, state.sink.info.kind).min(state.buffer.max_capacity());
-    let max = allowed.min((longest as u64).saturating_sub(pending));
+    let max = allowed.min((longest as u64).saturating_sub(pending).max(LARGEST));
     let capacity = source_capacity(kernel, state) as u64;
     if max >= capacity {
-        return Preparation::Read { least };
+        return BeforeRead::Read { least };
     }
     let is_needed = allowed < capacity;
     let opened = match state.pipe.take_if(|pipe| is_needed || pipe.is_worth_having) {
         Some(pipe) => Ok(pipe),
-        None if !is_needed && state.lacks_private_pipe => Err(Errno::NOBUFS),
+        None if !is_needed && state.reads_without_pipe => Err(Errno::NOBUFS),
         // At the end, to open a private pipe would cost more than all other calls of a short
         // transfer.
-        None if state.source.has_hung_up(kernel) => return Preparation::Done(Step::Eof),
+        None if state.source.has_hung_up(kernel) => return BeforeRead::Done(Step::Eof),
         None if is_needed => Pipe::open_of_any_size(kernel, state.private_pipe_size),
         None => Pipe::open(kernel, state.private_pipe_size),
     };
     let pipe = match opened {
         Ok(pipe) => pipe,
-        Err(Errno::INTR) => return Preparation::Done(Step::Repeat),
-        Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS) => {
-            state.lacks_private_pipe = true;
-            return within_limit(capacity);
-        }
-        Err(_) => {
+        Err(Errno::INTR) => return BeforeRead::Done(Step::Repeat),
+        // A filter of system calls refuses every pipe.
+        Err(Errno::NOSYS | Errno::PERM | Errno::ACCESS) => {
             state.cannot_splice_source = true;
             return within_limit(LARGEST);
         }
+        Err(_) => {
+            state.reads_without_pipe |= !is_needed;
+            return within_limit(capacity);
+        }
     };
-    state.lacks_private_pipe = !pipe.is_worth_having;
     match splice_pipe::fill_pipe(kernel, state, &StepBudget { max, ..*budget }, pipe) {
-        Ok(Step::Filled) => Preparation::Read { least },
+        Ok(Step::Filled) => BeforeRead::Read { least },
         // Without splice, a read has to take the bytes, and loses the rest of a packet as every
         // program does.
         Ok(Step::Unsupported(_)) | Err(_) => {
             state.cannot_splice_source = true;
+            state.pipe = None;
             within_limit(LARGEST)
         }
-        Ok(step) => Preparation::Done(step),
+        Ok(step) => BeforeRead::Done(step),
     }
 }
 

@@ -90,6 +90,7 @@ fn check(scenario: &Several) -> Result<(), TestCaseError> {
         gap: Gap::after(&outcome),
         kernel: &kernel,
         source: &source,
+        first_capacity: capacities[0],
         sinks: &sinks,
         seen: &seen,
     };
@@ -192,6 +193,8 @@ struct Checks<'a> {
     gap: Gap,
     kernel: &'a SimKernel,
     source: &'a OwnedFd,
+    /// The capacity of the source before the transfer.
+    first_capacity: usize,
     sinks: &'a [OwnedFd],
     seen: &'a Seen,
 }
@@ -320,7 +323,7 @@ impl Checks<'_> {
         {
             let allowed = now.as_nanos() * u128::from(rate);
             let ahead = if self.scenario.source.kind == Kind::Pipe {
-                self.kernel.longest_overdraft(self.source)
+                self.kernel.longest_overdraft(self.first_capacity)
             } else {
                 0
             };

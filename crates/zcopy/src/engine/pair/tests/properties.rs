@@ -81,6 +81,7 @@ pub(super) fn check_as(
         gap: Gap::after(&outcome),
         kernel: &kernel,
         source: &source,
+        first_capacity: capacities[0],
         sink: &sink,
         seen: &seen,
     };
@@ -160,6 +161,8 @@ struct Checks<'a> {
     gap: Gap,
     kernel: &'a SimKernel,
     source: &'a OwnedFd,
+    /// The capacity of the source before the transfer.
+    first_capacity: usize,
     sink: &'a OwnedFd,
     seen: &'a Seen,
 }
@@ -238,7 +241,7 @@ impl Checks<'_> {
             // Whole blocks may exceed the rate for a moment.
             let is_direct = self.scenario.source.is_direct || self.scenario.sink.is_direct;
             let ahead = if self.scenario.source.kind == Kind::Pipe {
-                self.kernel.longest_overdraft(self.source)
+                self.kernel.longest_overdraft(self.first_capacity)
             } else {
                 0
             };
