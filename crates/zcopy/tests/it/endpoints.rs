@@ -57,11 +57,16 @@ pub(crate) fn packets(lens: &[usize]) -> (OwnedFd, Vec<u8>) {
     (reader, bytes)
 }
 
-/// A named pipe in a directory of its own. It is in memory: once it has no name any more, `fstat`
-/// fails with `ENOENT` on file systems in user space.
-pub(crate) fn named_pipe() -> (TempDir, PathBuf) {
+/// A directory for named pipes and sockets. It is in memory: some file systems have none of them, and
+/// on file systems in user space `fstat` of one without a name fails with `ENOENT`.
+pub(crate) fn dir_in_memory() -> TempDir {
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-    let dir = dir.unwrap();
+    dir.unwrap()
+}
+
+/// A named pipe, and its directory.
+pub(crate) fn named_pipe() -> (TempDir, PathBuf) {
+    let dir = dir_in_memory();
     let path = dir.path().join("fifo");
     let mode = Mode::RUSR | Mode::WUSR;
     rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();

@@ -211,8 +211,8 @@ fn without_a_free_descriptor_a_transfer_with_a_rate_does_not_enlarge_its_source(
     ) {
         return;
     }
-    // In a fiftieth of a second the rate allows more than the pipe holds.
-    const RATE: u64 = 4_000_000;
+    // In a fiftieth of a second this rate allows more than the pipe holds.
+    let rate = 4_000_000;
     let usual_limit = getrlimit(Resource::Nofile).current.unwrap();
     for has_descriptors in [true, false] {
         let (source, writer) = pipe();
@@ -225,7 +225,7 @@ fn without_a_free_descriptor_a_transfer_with_a_rate_does_not_enlarge_its_source(
         } else {
             use_up_descriptors(&source)
         };
-        let report = Transfer::new(&source, &appending).rate_limit(RATE).run();
+        let report = Transfer::new(&source, &appending).rate_limit(rate).run();
         drop(held);
         limit_descriptors(usual_limit);
         let is_grown = report.unwrap().grown_source().is_some();

@@ -16,7 +16,7 @@ use rustix::process::{PidfdFlags, getpid, pidfd_open};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use zcopy::{Ended, FanOut, Relay, Side, Strategy, Transfer};
 
-use crate::endpoints::{named_pipe, null, pipe, unix};
+use crate::endpoints::{dir_in_memory, named_pipe, null, pipe, unix};
 use crate::files::{assert_same, file, pattern, read_to_end, write_all};
 use crate::options::{MaybeOptions as _, run_also_to};
 use crate::refused::allowed;
@@ -132,7 +132,7 @@ fn promise_5_a_socket_that_listens_fails_with_and_without_a_tick() {
     for (nth, tick) in with_and_without_a_tick(0..4) {
         let (to_listener, is_unix) = (nth % 2 == 0, nth / 2 == 0);
         let what = format!("{to_listener}, {is_unix}, {tick:?}");
-        let dir = tempfile::tempdir().unwrap();
+        let dir = dir_in_memory();
         let listener: OwnedFd = if is_unix {
             UnixListener::bind(dir.path().join("socket"))
                 .unwrap()
