@@ -211,8 +211,7 @@ impl<'a, K: Kernel> Context<'a, K> {
         has_rate || self.max_step < u64::MAX
     }
 
-    /// Enlarges the caller's pipes, once, if `should_grow`. Returns the new capacity of the source,
-    /// if it has become larger.
+    /// Enlarges the caller's pipes, once, if `should_grow`.
     ///
     /// Between two pipes the cost is the number of times that the processes take turns, which the
     /// smaller pipe determines.
@@ -222,12 +221,11 @@ impl<'a, K: Kernel> Context<'a, K> {
         should_grow: bool,
         source: Option<&Endpoint<'e>>,
         sinks: impl Iterator<Item = &'e Endpoint<'e>>,
-    ) -> Option<usize>
-    where
+    ) where
         'a: 'e,
     {
         if !(self.may_grow && should_grow) {
-            return None;
+            return;
         }
         self.may_grow = false;
         let grow = |endpoint: &Endpoint<'_>| match endpoint.info.kind {
@@ -241,7 +239,6 @@ impl<'a, K: Kernel> Context<'a, K> {
                 self.grown_sink = grown;
             }
         }
-        self.grown_source
     }
 
     /// Counts a step that blocked. Returns how long to sleep before the next poll if endpoints keep

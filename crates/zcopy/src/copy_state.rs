@@ -32,7 +32,7 @@ pub(crate) struct CopyState<'a> {
     /// Whether a private pipe that would only save time before a read could not be had, so that no
     /// read tries again.
     pub(crate) reads_without_pipe: bool,
-    /// The capacity in bytes of a source that is a pipe, once it is known.
+    /// The capacity in bytes that a source that is a pipe had before the last read.
     pub(crate) source_capacity: Option<usize>,
     /// Whether bytes go from a pipe through the private pipe into a pipe, which must not receive
     /// packets: its reader may expect a stream.

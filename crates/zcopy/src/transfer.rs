@@ -408,9 +408,9 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
     /// the pipe is in packet mode, without which the bytes beyond the limit belong to the next
     /// reader.
     ///
-    /// - While no descriptor is free for the private pipe, a read takes all that the source holds,
-    ///   whatever the rate and the step. The transfer then waits until its rate has paid for it, and
-    ///   does not enlarge the source. The buffer is enlarged for such a read, also if only the last
+    /// - While fewer than two descriptors are free for the private pipe, a read takes all that the
+    ///   source holds, whatever the rate and the step. The transfer then waits until its rate has
+    ///   paid for it, and does not enlarge the source. The buffer is enlarged for such a read, also if only the last
     ///   quarter of the descriptors is free and nothing but its size makes the read short.
     /// - If the kernel refuses `splice(2)` or `pipe2(2)`, a read has room for a whole packet. A
     ///   packet behind a stream may lose its rest, as with every program that reads.

@@ -210,9 +210,7 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
             || (self.backlog.state).prepare_short_reads(&self.context.kernel);
         let sinks = self.sinks.iter().map(|sink| &sink.state.sink);
         let source = may_grow_source.then_some(&self.backlog.state.source);
-        if let Some(capacity) = self.context.grow_pipes(should_grow, source, sinks) {
-            self.backlog.state.source_capacity = Some(capacity);
-        }
+        self.context.grow_pipes(should_grow, source, sinks);
         Ok(self.wait_for_source())
     }
 

@@ -401,9 +401,7 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         let (source, sink) = (&self.state.source, &self.state.sink);
         let sink = std::iter::once(sink);
         let source = may_grow_source.then_some(source);
-        if let Some(capacity) = self.context.grow_pipes(should_grow, source, sink) {
-            self.state.source_capacity = Some(capacity);
-        }
+        self.context.grow_pipes(should_grow, source, sink);
         if !self.has_waited
             && let Some(wait) = self.wait_before_step()
         {

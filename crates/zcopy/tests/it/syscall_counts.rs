@@ -35,8 +35,8 @@ const TO_CLASSIFY: usize = 4;
 /// so, and nothing has moved.
 const OF_A_FILE: usize = 3;
 
-/// `fcntl(F_GETPIPE_SZ)`, so that no read of a pipe ends within a packet.
-const TO_KNOW_THE_CAPACITY: usize = 1;
+/// `fcntl(F_GETPIPE_SZ)` before each of two reads, so that no read of a pipe ends within a packet.
+const TO_KNOW_THE_CAPACITY: usize = 2;
 
 /// `ioctl(FIONREAD)`, so that a pipe that holds 64 KiB begins with the private pipe.
 const TO_KNOW_WHETHER_IT_IS_FULL: usize = 1;
@@ -57,9 +57,9 @@ one_byte_costs_few_calls_more! {
     one_byte_from_file_to_file_costs_at_most_three_calls_more: from_file() => to_file(), OF_A_FILE;
     one_byte_from_file_to_pipe_costs_at_most_three_calls_more: from_file() => to_pipe(), OF_A_FILE;
     one_byte_from_file_to_tcp_costs_at_most_three_calls_more: from_file() => to_tcp(), OF_A_FILE;
-    one_byte_from_pipe_to_pipe_costs_at_most_five_calls_more:
+    one_byte_from_pipe_to_pipe_costs_at_most_six_calls_more:
         from_pipe() => to_pipe(), TO_CLASSIFY + TO_KNOW_THE_CAPACITY;
-    one_byte_from_pipe_to_file_costs_at_most_six_calls_more:
+    one_byte_from_pipe_to_file_costs_at_most_seven_calls_more:
         from_pipe() => to_file(), TO_CLASSIFY + TO_KNOW_THE_CAPACITY + TO_KNOW_WHETHER_IT_IS_FULL;
     one_byte_from_tcp_to_tcp_costs_at_most_five_calls_more:
         from_tcp() => to_tcp(), TO_CLASSIFY + TO_KNOW_THE_TIME_OUT;

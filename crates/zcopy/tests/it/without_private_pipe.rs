@@ -379,3 +379,60 @@ fn without_memory_for_pipes_a_step_loses_nothing_of_a_packet() {
     assert_eq!(session.finish().unwrap().ended(), Ended::Eof);
     assert_same(&contents(&sink), &bytes, "the sink");
 }
+
+/// A stranger's packet lies behind more stream than the pipe could hold when the transfer began.
+#[test]
+fn a_source_that_its_writer_enlarges_loses_nothing_of_a_packet() {
+    if !needs(&[Strategy::Splice]) {
+        return;
+    }
+    let (source, writer) = pipe();
+    let lens = [6000, 69_000, PACKET];
+    let bytes = pattern(lens.iter().sum());
+    assert!(write_all(&writer, &bytes[..lens[0]]));
+    let sink = file(b"");
+    let appending = appending(&sink);
+    let mut session = Transfer::new(&source, &appending).start().unwrap();
+    let _ = session.step(u64::MAX).unwrap();
+    rustix::pipe::fcntl_setpipe_size(&writer, 1 << 20).unwrap();
+    let (stream, packet) = bytes[lens[0]..].split_at(lens[1]);
+    assert!(write_all(&writer, stream));
+    rustix::fs::fcntl_setfl(&writer, OFlags::DIRECT).unwrap();
+    assert!(write_all(&writer, packet));
+    drop(writer);
+    while !matches!(session.step(u64::MAX).unwrap(), Progressed::Ended(_)) {}
+    assert_same(&contents(&sink), &bytes, "the sink");
+}
+
+/// A read fits into the first memory, and the second allocation of the transfer fails.
+#[test]
+fn without_memory_a_transfer_goes_on_with_the_buffer_that_it_has() {
+    if !is_own_process(
+        "without_private_pipe::without_memory_a_transfer_goes_on_with_the_buffer_that_it_has",
+        |_| {},
+    ) {
+        return;
+    }
+    let (source, writer) = pipe();
+    let bytes = pattern(3_000_000);
+    let (sink, written) = (file(b""), bytes.clone());
+    let appending = appending(&sink);
+    let writing = std::thread::spawn(move || write_all(&writer, &written));
+    let data = process_data();
+    let all = getrlimit(Resource::Data);
+    let current = Some(data + (150 << 10));
+    setrlimit(Resource::Data, Rlimit { current, ..all }).unwrap();
+    let report = Transfer::new(&source, &appending).grow_pipes(false).run();
+    setrlimit(Resource::Data, all).unwrap();
+    assert_eq!(report.unwrap().bytes(), bytes.len() as u64);
+    assert!(writing.join().unwrap());
+    assert_same(&contents(&sink), &bytes, "the sink");
+}
+
+/// The bytes of private memory that this process has, as `RLIMIT_DATA` counts them.
+fn process_data() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmData:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1));
+    kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap() << 10
+}

@@ -101,12 +101,13 @@ pub(super) fn before_read<K: Kernel>(
     }
 }
 
-/// Returns the capacity of the source pipe in bytes. The first call asks the kernel.
+/// Asks for the capacity of the source pipe in bytes. Another process may have enlarged it since the
+/// last read.
 fn source_capacity<K: Kernel>(kernel: &K, state: &mut CopyState<'_>) -> usize {
-    *state.source_capacity.get_or_insert_with(|| {
-        let capacity = kernel.pipe_capacity(state.source.fd);
-        capacity.unwrap_or(pipe::DEFAULT_CAPACITY)
-    })
+    let capacity = kernel.pipe_capacity(state.source.fd);
+    let capacity = capacity.unwrap_or(pipe::DEFAULT_CAPACITY);
+    state.source_capacity = Some(capacity);
+    capacity
 }
 
 /// Reads up to `max` bytes from the private pipe, behind the pending bytes. Returns `None` if the
