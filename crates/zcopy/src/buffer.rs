@@ -148,7 +148,7 @@ impl Buffer {
     ///
     /// A fresh page costs more than moving the bytes in it, so that the first allocation is no
     /// larger than needed. The second one has the maximal size, so that a transfer allocates at
-    /// most twice. If there is no more memory, the buffer keeps its size from then on.
+    /// most twice.
     pub(crate) fn reserve(&mut self, len: usize, alignment: Alignment) {
         let len = len.min(self.max_capacity);
         let capacity = match self.capacity {
@@ -163,8 +163,7 @@ impl Buffer {
 
     /// Allocates memory for `len` bytes, rounded up to a page, if there is less, or if it is not
     /// aligned to a page and that is asked for. This may be more than
-    /// [`max_capacity`](Self::max_capacity). Keeps the pending bytes. If there is no more memory, the
-    /// buffer keeps its size from then on.
+    /// [`max_capacity`](Self::max_capacity). Keeps the pending bytes.
     pub(crate) fn reserve_exactly(&mut self, len: usize, alignment: Alignment) {
         if self.capacity < len || !self.suits(alignment) {
             let capacity = len.next_multiple_of(ALIGNMENT).max(self.capacity);
@@ -185,32 +184,15 @@ impl Buffer {
     /// are never two large allocations.
     fn reallocate(&mut self, capacity: usize, alignment: Alignment) {
         let pending = self.take_pending();
-        let old = self.capacity.max(MIN_CAPACITY);
-        self.bytes = Vec::new();
-        let len = self.len_to_allocate(capacity, alignment);
-        if self.bytes.try_reserve_exact(len).is_ok() {
-            self.use_memory(capacity, alignment);
-        } else {
-            self.allocate(old, alignment);
-            self.max_capacity = old;
-        }
+        self.allocate(capacity, alignment);
         self.extend_from_slice(&pending);
     }
 
     /// Replaces the memory, and forgets the pending bytes.
     fn allocate(&mut self, capacity: usize, alignment: Alignment) {
-        self.bytes = Vec::new();
-        self.bytes = Vec::with_capacity(self.len_to_allocate(capacity, alignment));
-        self.use_memory(capacity, alignment);
-    }
-
-    fn len_to_allocate(&self, capacity: usize, alignment: Alignment) -> usize {
-        self.head_room + capacity + alignment as usize - 1
-    }
-
-    /// Divides the memory that was allocated.
-    fn use_memory(&mut self, capacity: usize, alignment: Alignment) {
         let alignment = alignment as usize;
+        self.bytes = Vec::new();
+        self.bytes = Vec::with_capacity(self.head_room + capacity + alignment - 1);
         let behind_head_room = self.bytes.as_ptr().wrapping_add(self.head_room);
         self.start = self.head_room + behind_head_room.align_offset(alignment);
         self.bytes.resize(self.start, 0);

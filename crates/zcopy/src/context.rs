@@ -208,23 +208,22 @@ impl<'a, K: Kernel> Context<'a, K> {
     pub(crate) fn may_take_short_steps(&self) -> bool {
         let options = &self.options;
         let has_rate = options.rate_limit.is_some() || options.records.rate.is_some();
-        has_rate || self.max_step < u64::MAX
+        has_rate || options.stepped
     }
 
-    /// Enlarges the caller's pipes, once, if `should_grow`.
+    /// Enlarges the caller's pipes, once.
     ///
     /// Between two pipes the cost is the number of times that the processes take turns, which the
     /// smaller pipe determines.
     #[inline]
     pub(crate) fn grow_pipes<'e>(
         &mut self,
-        should_grow: bool,
         source: Option<&Endpoint<'e>>,
         sinks: impl Iterator<Item = &'e Endpoint<'e>>,
     ) where
         'a: 'e,
     {
-        if !(self.may_grow && should_grow) {
+        if !self.may_grow {
             return;
         }
         self.may_grow = false;

@@ -29,9 +29,9 @@ pub(crate) struct CopyState<'a> {
     /// Whether the source cannot be spliced into the private pipe, so that a read under a small
     /// limit loses the rest of a packet.
     pub(crate) cannot_splice_source: bool,
-    /// Whether a private pipe that would only save time before a read could not be had, so that no
-    /// read tries again.
-    pub(crate) reads_without_pipe: bool,
+    /// Whether no private pipe could be had for a read that needs it only for speed, so that no read
+    /// tries again.
+    pub(crate) gave_up_faster_reads: bool,
     /// The capacity in bytes that a source that is a pipe had before the last read.
     pub(crate) source_capacity: Option<usize>,
     /// Whether bytes go from a pipe through the private pipe into a pipe, which must not receive
@@ -87,7 +87,7 @@ impl<'a> CopyState<'a> {
             pipe: None,
             private_pipe_size: pipe::WANTED,
             cannot_splice_source: false,
-            reads_without_pipe: false,
+            gave_up_faster_reads: false,
             source_reopened: Reopened::default(),
             sink_reopened: Reopened::default(),
             batch: None,
@@ -121,15 +121,15 @@ impl<'a> CopyState<'a> {
         }
     }
 
-    /// Opens the private pipe that short reads of a larger source need, if there is none. Returns
-    /// false if the source must not be enlarged: without a private pipe, a read takes all that the
-    /// source holds, and would exceed the rate or the step by more.
-    pub(crate) fn prepare_short_reads<K: Kernel>(&mut self, kernel: &K) -> bool {
-        if self.source.info.kind != Kind::Pipe || self.cannot_splice_source {
+    /// Returns whether the source may be enlarged. If steps may be short, opens the private pipe that
+    /// their reads then need, if there is none: without it, a read takes all that the source holds,
+    /// and would exceed the rate or the step by more.
+    pub(crate) fn may_enlarge_source<K: Kernel>(&mut self, kernel: &K, may_be_short: bool) -> bool {
+        if !may_be_short || self.source.info.kind != Kind::Pipe || self.cannot_splice_source {
             return true;
         }
         if self.pipe.is_none() {
-            self.pipe = Pipe::open_of_any_size(kernel, self.private_pipe_size).ok();
+            self.pipe = Pipe::open(kernel, self.private_pipe_size).ok();
         }
         self.pipe.is_some()
     }

@@ -82,7 +82,7 @@ impl Pipe {
     fn grown<K: Kernel>(kernel: &K, reader: OwnedFd, writer: OwnedFd, wanted: usize) -> Self {
         // A pipe whose capacity the kernel does not tell has a page at least.
         let capacity = capacity_grown_to(kernel, writer.as_fd(), wanted);
-        let capacity = capacity.unwrap_or(LARGEST_PACKET);
+        let capacity = capacity.unwrap_or_else(|_| kernel.page_size() as usize);
         Self {
             reader,
             writer,

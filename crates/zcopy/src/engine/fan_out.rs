@@ -206,11 +206,14 @@ impl<'a, K: Kernel> FanOutEngine<'a, K> {
         let source = &self.backlog.state.source;
         let moved = self.backlog.head_position;
         let should_grow = self.context.should_grow_pipes(moved, source);
-        let may_grow_source = !(should_grow && self.context.may_take_short_steps())
-            || (self.backlog.state).prepare_short_reads(&self.context.kernel);
-        let sinks = self.sinks.iter().map(|sink| &sink.state.sink);
-        let source = may_grow_source.then_some(&self.backlog.state.source);
-        self.context.grow_pipes(should_grow, source, sinks);
+        if should_grow {
+            let may_be_short = self.context.may_take_short_steps();
+            let (kernel, backlog) = (&self.context.kernel, &mut self.backlog);
+            let may_enlarge = backlog.state.may_enlarge_source(kernel, may_be_short);
+            let source = may_enlarge.then_some(&self.backlog.state.source);
+            let sinks = self.sinks.iter().map(|sink| &sink.state.sink);
+            self.context.grow_pipes(source, sinks);
+        }
         Ok(self.wait_for_source())
     }
 

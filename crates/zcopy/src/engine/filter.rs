@@ -206,10 +206,10 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         self.context.times_blocked = 0;
         let size = source.endpoint.info.size;
         let will_be_long = size.is_some_and(|n| n > plan::GROW_PIPES_ABOVE);
-        let should_grow = will_be_long || source.bytes > plan::GROW_PIPES_ABOVE;
-        let sink = std::iter::once(&self.sink);
-        self.context
-            .grow_pipes(should_grow, Some(&source.endpoint), sink);
+        if will_be_long || source.bytes > plan::GROW_PIPES_ABOVE {
+            let sink = std::iter::once(&self.sink);
+            self.context.grow_pipes(Some(&source.endpoint), sink);
+        }
         self.state.wants_more = false;
         self.next = Next::Filter(self.remaining);
         Ok(Flow::Observe)

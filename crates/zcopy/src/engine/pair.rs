@@ -393,15 +393,16 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         let (source, sink) = (&self.state.source, &self.state.sink);
         let has_pipe = source.info.kind == Kind::Pipe || sink.info.kind == Kind::Pipe;
         let should_grow = has_pipe && self.context.should_grow_pipes(self.context.bytes, source);
-        let may_read_little = should_grow
-            && self.context.may_take_short_steps()
-            && self.main_strategy != Strategy::Splice;
-        let may_grow_source =
-            !may_read_little || self.state.prepare_short_reads(&self.context.kernel);
-        let (source, sink) = (&self.state.source, &self.state.sink);
-        let sink = std::iter::once(sink);
-        let source = may_grow_source.then_some(source);
-        self.context.grow_pipes(should_grow, source, sink);
+        if should_grow {
+            // A splice to the sink divides packets without loss.
+            let may_be_short =
+                self.context.may_take_short_steps() && self.main_strategy != Strategy::Splice;
+            let kernel = &self.context.kernel;
+            let may_enlarge = self.state.may_enlarge_source(kernel, may_be_short);
+            let source = may_enlarge.then_some(&self.state.source);
+            let sink = std::iter::once(&self.state.sink);
+            self.context.grow_pipes(source, sink);
+        }
         if !self.has_waited
             && let Some(wait) = self.wait_before_step()
         {

@@ -212,9 +212,10 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
         if until_limit == 0 {
             return Ok(Flow::Ended(Ended::Limit));
         }
-        let is_long = self.context.bytes > plan::GROW_PIPES_ABOVE;
-        let sink = std::iter::once(&self.sink);
-        self.context.grow_pipes(is_long, None, sink);
+        if self.context.bytes > plan::GROW_PIPES_ABOVE {
+            let sink = std::iter::once(&self.sink);
+            self.context.grow_pipes(None, sink);
+        }
         let blocking = self.context.blocking();
         let waits = blocking == Blocking::Nonblocking && self.sink.info.can_block();
         if waits && !self.has_waited {

@@ -380,7 +380,7 @@ fn without_memory_for_pipes_a_step_loses_nothing_of_a_packet() {
     assert_same(&contents(&sink), &bytes, "the sink");
 }
 
-/// A stranger's packet lies behind more stream than the pipe could hold when the transfer began.
+/// Another process's packet lies behind more stream than the pipe could hold when the transfer began.
 #[test]
 fn a_source_that_its_writer_enlarges_loses_nothing_of_a_packet() {
     if !needs(&[Strategy::Splice]) {
@@ -402,37 +402,4 @@ fn a_source_that_its_writer_enlarges_loses_nothing_of_a_packet() {
     drop(writer);
     while !matches!(session.step(u64::MAX).unwrap(), Progressed::Ended(_)) {}
     assert_same(&contents(&sink), &bytes, "the sink");
-}
-
-/// The source is enlarged, but the memory for a larger buffer cannot be had.
-#[test]
-fn without_memory_a_transfer_goes_on_with_the_buffer_that_it_has() {
-    if !is_own_process(
-        "without_private_pipe::without_memory_a_transfer_goes_on_with_the_buffer_that_it_has",
-        |_| {},
-    ) {
-        return;
-    }
-    let (source, writer) = pipe();
-    let bytes = pattern(3_000_000);
-    let (sink, written) = (file(b""), bytes.clone());
-    let appending = appending(&sink);
-    let writing = std::thread::spawn(move || write_all(&writer, &written));
-    let data = process_data();
-    let all = getrlimit(Resource::Data);
-    let current = Some(data + (150 << 10));
-    setrlimit(Resource::Data, Rlimit { current, ..all }).unwrap();
-    let report = Transfer::new(&source, &appending).run();
-    setrlimit(Resource::Data, all).unwrap();
-    assert_eq!(report.unwrap().bytes(), bytes.len() as u64);
-    assert!(writing.join().unwrap());
-    assert_same(&contents(&sink), &bytes, "the sink");
-}
-
-/// The bytes of private memory that this process has, as `RLIMIT_DATA` counts them.
-fn process_data() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmData:"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1));
-    kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap() << 10
 }

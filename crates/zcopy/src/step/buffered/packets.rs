@@ -68,7 +68,7 @@ pub(super) fn before_read<K: Kernel>(
     let is_needed = allowed < capacity;
     let opened = match state.pipe.take_if(|pipe| is_needed || pipe.is_worth_having) {
         Some(pipe) => Ok(pipe),
-        None if !is_needed && state.reads_without_pipe => Err(Errno::NOBUFS),
+        None if !is_needed && state.gave_up_faster_reads => Err(Errno::NOBUFS),
         // At the end, to open a private pipe would cost more than all other calls of a short
         // transfer.
         None if state.source.has_hung_up(kernel) => return BeforeRead::Done(Step::Eof),
@@ -84,7 +84,7 @@ pub(super) fn before_read<K: Kernel>(
             return within_limit(LARGEST);
         }
         Err(_) => {
-            state.reads_without_pipe |= !is_needed;
+            state.gave_up_faster_reads |= !is_needed;
             return within_limit(capacity);
         }
     };
