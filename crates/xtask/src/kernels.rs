@@ -31,7 +31,7 @@ const PAGE: &str = "docs/kernels.md";
 /// The log of a test program in a guest, which prints it at the end.
 const RESULTS: &str = "/mnt/results";
 
-/// What the guest prints before it runs its command, at the beginning of a line.
+/// The guest prints a line that begins so, and then runs its command.
 const BEGIN: &str = "\nBEGIN ";
 
 /// How often a guest is booted that does not come to its command. In the emulator a kernel panics now

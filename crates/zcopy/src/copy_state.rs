@@ -57,8 +57,8 @@ pub(crate) struct CopyState<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepBudget {
     /// The most bytes to take from the source, at least 1. If calls may not sleep, a drain of the
-    /// private pipe passes no more to the sink. A message, an `O_DIRECT` block and the least read
-    /// of a device are taken whole, and so is what a source pipe holds if there is no private pipe.
+    /// private pipe passes no more to the sink. Four things are taken whole: a message, an `O_DIRECT`
+    /// block, the least read of a device, and, without a private pipe, what a source pipe holds.
     pub(crate) max: u64,
     /// The bytes that the limit of the transfer leaves for the sink, those in flight included. A
     /// message that is longer must not be taken.
@@ -121,9 +121,9 @@ impl<'a> CopyState<'a> {
         }
     }
 
-    /// Returns whether the source may be enlarged. If steps may be short, opens the private pipe that
-    /// their reads then need, if there is none: without it, a read takes all that the source holds,
-    /// and would exceed the rate or the step by more.
+    /// Returns whether the source may be enlarged. Short reads of a larger source need the private
+    /// pipe, which this opens if steps may be short. Without it the answer is no: each read would
+    /// take all that the source holds, and exceed the rate or the step by more.
     pub(crate) fn may_enlarge_source<K: Kernel>(&mut self, kernel: &K, may_be_short: bool) -> bool {
         if !may_be_short || self.source.info.kind != Kind::Pipe || self.cannot_splice_source {
             return true;

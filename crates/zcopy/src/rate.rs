@@ -36,8 +36,8 @@ const MAX_WAIT: Duration = Duration::from_millis(100);
 /// are at most one more burst, and 1024 bytes for each transfer that has some.
 ///
 /// A message, a record, a datagram or a [prefix](crate::Transfer::prefix) moves at once, and so does
-/// all that a source pipe holds while no descriptor is free for a private pipe. If that is longer
-/// than the rate allows, the next bytes of all transfers wait until it is paid for.
+/// all that a source pipe holds while fewer than two descriptors are free for a private pipe. If that
+/// is longer than the rate allows, the next bytes of all transfers wait until it is paid for.
 ///
 /// # Equal parts
 ///

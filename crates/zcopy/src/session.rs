@@ -176,8 +176,8 @@ impl<'a, Source, Sink> Session<'a, Source, Sink> {
     /// between files, whatever `max` is, unless a whole file is cloned at once. A hole of a file that
     /// stays a hole counts as moved, and is passed whole, because it takes no time. A message and an
     /// `O_DIRECT` block move whole. So does a packet of a pipe (at most a page) if the kernel
-    /// refuses `splice(2)`, and all that a source pipe holds while no descriptor is free for a
-    /// private pipe.
+    /// refuses `splice(2)`, and all that a source pipe holds while fewer than two descriptors are
+    /// free for a private pipe.
     ///
     /// The step calls the [observer](Transfer::observe) as [`run`](Transfer::run) does. Once the
     /// transfer has ended, it returns the same end again.

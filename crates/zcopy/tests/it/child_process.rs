@@ -313,11 +313,11 @@ fn strategy(name: &str) -> Strategy {
         .unwrap()
 }
 
-/// The user that owns nothing, and whose pipes have a budget.
+/// The number of the user `nobody`, whose pipes have a budget.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// Returns whether this process is of [`NOBODY`], or can start one that is.
-pub(crate) fn may_be_nobody() -> bool {
+/// Returns whether a child of this process can be of [`NOBODY`].
+pub(crate) fn can_run_as_nobody() -> bool {
     rustix::process::geteuid().as_raw() == NOBODY || is_root()
 }
 

@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 
+use rustix::net::SocketType;
 use zcopy::{Ended, Transfer, copy_buffered};
 
-use crate::endpoints::tcp;
-use crate::files::{file, pattern};
+use crate::endpoints::{tcp, unix};
+use crate::files::{assert_same, file, pattern};
 
 const PREFIX: &[u8] = b"the head\n";
 
@@ -85,4 +86,21 @@ fn a_sink_that_fails_within_the_prefix_hands_the_rest_back_and_reads_nothing() {
     assert_eq!((error.bytes(), error.undelivered()), (0, PREFIX));
     assert_eq!(error.report().ended(), Ended::Failed);
     assert_eq!(read(&mut source), pattern(100));
+}
+
+#[test]
+fn a_long_prefix_goes_to_a_datagram_socket_in_messages_of_32_kib() {
+    let (receiver, sink) = unix(SocketType::DGRAM);
+    let bytes = pattern(40_100);
+    let (prefix, rest) = bytes.split_at(40_000);
+    let source = file(rest);
+    let report = Transfer::new(&source, &sink).prefix(prefix).run().unwrap();
+    assert_eq!(report.bytes(), bytes.len() as u64);
+    let mut message = vec![0; bytes.len()];
+    let mut arrived = Vec::new();
+    for len in [32 << 10, 40_000 - (32 << 10), 100] {
+        assert_eq!(rustix::io::read(&receiver, &mut message), Ok(len));
+        arrived.extend_from_slice(&message[..len]);
+    }
+    assert_same(&arrived, &bytes, "the receiver");
 }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::net::UdpSocket;
 use std::ops::ControlFlow;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zcopy::{Ended, Error, Progressed, Report, Session, Strategy, Transfer};
 
-use crate::child_process::{NOBODY, fill_pipes, may_be_nobody};
+use crate::child_process::{NOBODY, can_run_as_nobody, fill_pipes};
 use crate::endpoints::{packets, pipe};
 use crate::files::{appending, assert_same, contents, file, pattern, read_to_end, write_all};
 use crate::own_process::is_own_process;
@@ -58,11 +58,41 @@ fn limit_descriptors(n: u64) {
     setrlimit(Resource::Nofile, Rlimit { current, ..limit }).unwrap();
 }
 
-/// Leaves no descriptor to the process until the result is dropped and the limit is raised. The limit
-/// itself stays above the number of descriptors that a poll(2) may have.
-fn use_up_descriptors(any: &OwnedFd) -> Vec<OwnedFd> {
-    limit_descriptors(64);
-    std::iter::from_fn(|| any.try_clone().ok()).collect()
+/// Takes descriptors from the process until it is dropped.
+struct Taken {
+    descriptors: Vec<OwnedFd>,
+    usual_limit: u64,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.descriptors.clear();
+        limit_descriptors(self.usual_limit);
+    }
+}
+
+/// Sets this limit of descriptors, and takes all below a number. The limit is at least 64, so that a
+/// poll(2) of a few descriptors does not exceed it.
+fn take_descriptors(any: &OwnedFd, limit: u64, below: RawFd) -> Taken {
+    let usual_limit = getrlimit(Resource::Nofile).current.unwrap();
+    limit_descriptors(limit);
+    let is_below = |fd: &OwnedFd| fd.as_raw_fd() < below;
+    let more = std::iter::from_fn(|| any.try_clone().ok());
+    let descriptors = more.take_while(is_below).collect();
+    Taken {
+        descriptors,
+        usual_limit,
+    }
+}
+
+/// Leaves no descriptor to the process.
+fn take_all_descriptors(any: &OwnedFd) -> Taken {
+    take_descriptors(any, 64, 64)
+}
+
+/// Leaves the last quarter of 1024 descriptors to the process.
+fn take_three_quarters(any: &OwnedFd) -> Taken {
+    take_descriptors(any, 1024, 780)
 }
 
 /// Takes steps of a session until the end.
@@ -82,7 +112,6 @@ fn without_a_free_descriptor_no_packet_behind_a_stream_loses_its_rest() {
     let short = [3000, PACKET].repeat(5);
     // A read that fills the usual buffer ends one byte behind the stream, in the packet.
     let long = [(256 << 10) - 1, PACKET].repeat(2);
-    let usual_limit = getrlimit(Resource::Nofile).current.unwrap();
     for (capacity, lens) in [(64 << 10, &short), (1 << 20, &long)] {
         for variant in [
             Variant::Run,
@@ -92,7 +121,7 @@ fn without_a_free_descriptor_no_packet_behind_a_stream_loses_its_rest() {
         ] {
             let (source, bytes) = stream_and_packets(capacity, lens);
             let (sink, other_sink) = (file(b""), file(b""));
-            let held = use_up_descriptors(&source);
+            let taken = take_all_descriptors(&source);
             let start = Instant::now();
             // Half a second for all bytes.
             let rate = 2 * bytes.len() as u64;
@@ -104,8 +133,7 @@ fn without_a_free_descriptor_no_packet_behind_a_stream_loses_its_rest() {
                 Variant::TwoSinks => transfer.also_to(&other_sink).rate_limit(rate).run(),
             };
             let elapsed = start.elapsed();
-            drop(held);
-            limit_descriptors(usual_limit);
+            drop(taken);
             let what = format!("{variant:?}, {} bytes", bytes.len());
             let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
             assert_eq!(report.ended(), Ended::Eof, "{what}");
@@ -130,7 +158,6 @@ fn without_a_free_descriptor_a_pipe_reaches_a_datagram_socket_in_messages_it_tak
     ) {
         return;
     }
-    let usual_limit = getrlimit(Resource::Nofile).current.unwrap();
     for has_other_sink in [false, true] {
         // More than a datagram of UDP can hold.
         let (source, bytes) = stream_and_packets(1 << 20, &[100_000]);
@@ -141,15 +168,14 @@ fn without_a_free_descriptor_a_pipe_reaches_a_datagram_socket_in_messages_it_tak
             .set_read_timeout(Some(Duration::from_secs(20)))
             .unwrap();
         let null = File::create("/dev/null").unwrap();
-        let held = use_up_descriptors(&source);
+        let taken = take_all_descriptors(&source);
         let transfer = Transfer::new(&source, &sink);
         let report = if has_other_sink {
             transfer.also_to(&null).run()
         } else {
             transfer.run()
         };
-        drop(held);
-        limit_descriptors(usual_limit);
+        drop(taken);
         assert_eq!(report.unwrap().bytes(), bytes.len() as u64);
         let mut arrived = Vec::new();
         let mut message = vec![0; 1 << 16];
@@ -188,15 +214,13 @@ fn without_a_free_descriptor_a_writer_gets_no_more_than_the_buffer_size() {
     ) {
         return;
     }
-    let usual_limit = getrlimit(Resource::Nofile).current.unwrap();
     let (source, bytes) = stream_and_packets(64 << 10, &[3000, PACKET, 20_000, PACKET]);
     let mut writer = Longest::default();
-    let held = use_up_descriptors(&source);
+    let taken = take_all_descriptors(&source);
     let report = Transfer::to_writer(&source, &mut writer)
         .buffer_size(PACKET)
         .run();
-    drop(held);
-    limit_descriptors(usual_limit);
+    drop(taken);
     report.unwrap();
     assert_same(&writer.bytes, &bytes, "the writer");
     assert_eq!(writer.longest, PACKET);
@@ -213,21 +237,15 @@ fn without_a_free_descriptor_a_transfer_with_a_rate_does_not_enlarge_its_source(
     }
     // In a fiftieth of a second this rate allows more than the pipe holds.
     let rate = 4_000_000;
-    let usual_limit = getrlimit(Resource::Nofile).current.unwrap();
     for has_descriptors in [true, false] {
         let (source, writer) = pipe();
         let bytes = pattern(1_000_000);
         let (sink, written) = (file(b""), bytes.clone());
         let writing = std::thread::spawn(move || write_all(&writer, &written));
         let appending = appending(&sink);
-        let held = if has_descriptors {
-            Vec::new()
-        } else {
-            use_up_descriptors(&source)
-        };
+        let taken = (!has_descriptors).then(|| take_all_descriptors(&source));
         let report = Transfer::new(&source, &appending).rate_limit(rate).run();
-        drop(held);
-        limit_descriptors(usual_limit);
+        drop(taken);
         let is_grown = report.unwrap().grown_source().is_some();
         assert_eq!(is_grown, has_descriptors);
         assert!(writing.join().unwrap());
@@ -245,15 +263,13 @@ fn a_step_is_short_again_once_a_descriptor_is_free() {
     {
         return;
     }
-    let usual_limit = getrlimit(Resource::Nofile).current.unwrap();
     let (source, bytes) = stream_and_packets(64 << 10, &[3000, PACKET, 3000, PACKET, 20_000]);
     let sink = file(b"");
     let mut session = Transfer::new(&source, &sink).start().unwrap();
-    let held = use_up_descriptors(&source);
+    let taken = take_all_descriptors(&source);
     let _ = session.step(STEP).unwrap();
     assert_same(&contents(&sink), &bytes[..3000 + PACKET], "the first step");
-    drop(held);
-    limit_descriptors(usual_limit);
+    drop(taken);
     let _ = session.step(STEP).unwrap();
     let end = 3000 + PACKET + STEP as usize;
     assert_same(&contents(&sink), &bytes[..end], "the second step");
@@ -269,13 +285,11 @@ fn without_a_free_descriptor_a_limit_is_kept_and_the_rest_of_the_last_packet_is_
     ) {
         return;
     }
-    let usual_limit = getrlimit(Resource::Nofile).current.unwrap();
     let (source, bytes) = stream_and_packets(64 << 10, &[3000, PACKET, 3000]);
     let sink = file(b"");
-    let held = use_up_descriptors(&source);
+    let taken = take_all_descriptors(&source);
     let report = Transfer::new(&source, &sink).limit(4000).run();
-    drop(held);
-    limit_descriptors(usual_limit);
+    drop(taken);
     assert_eq!(report.unwrap().ended(), Ended::Limit);
     assert_same(&contents(&sink), &bytes[..4000], "the sink");
     assert_same(
@@ -300,13 +314,9 @@ fn with_few_descriptors_left_a_limit_loses_nothing_of_a_packet() {
     {
         return;
     }
-    limit_descriptors(1024);
     let (source, bytes) = packets(&[4000; 8]);
     let sink = file(b"");
-    let mut held = Vec::new();
-    while held.last().is_none_or(|fd: &OwnedFd| fd.as_raw_fd() < 780) {
-        held.push(source.try_clone().unwrap());
-    }
+    let _taken = take_three_quarters(&source);
     let report = Transfer::new(&source, &sink)
         .limit(LIMIT as u64)
         .run()
@@ -328,13 +338,9 @@ fn with_few_descriptors_left_a_transfer_without_a_limit_takes_none() {
     ) {
         return;
     }
-    limit_descriptors(1024);
     let (source, bytes) = stream_and_packets(1 << 20, &[(256 << 10) - 1, PACKET, 100_000]);
     let (read_end, write_end) = pipe();
-    let mut held = Vec::new();
-    while held.last().is_none_or(|fd: &OwnedFd| fd.as_raw_fd() < 780) {
-        held.push(source.try_clone().unwrap());
-    }
+    let _taken = take_three_quarters(&source);
     let n_open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let n_before = n_open();
     let reading = std::thread::spawn(move || read_to_end(&read_end));
@@ -354,7 +360,7 @@ fn with_few_descriptors_left_a_transfer_without_a_limit_takes_none() {
 /// The private pipe has a page or two then, through which the bytes go in shorter steps.
 #[test]
 fn without_memory_for_pipes_a_step_loses_nothing_of_a_packet() {
-    if !may_be_nobody()
+    if !can_run_as_nobody()
         || !needs(&[Strategy::Splice])
         || !is_own_process(
             "without_private_pipe::without_memory_for_pipes_a_step_loses_nothing_of_a_packet",

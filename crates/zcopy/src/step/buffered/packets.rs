@@ -29,7 +29,7 @@ use crate::sys::{Errno, Kernel};
 
 const LARGEST: u64 = LARGEST_PACKET as u64;
 
-/// What comes before a read of the source.
+/// The result of [`before_read`].
 pub(super) enum BeforeRead {
     /// The read follows, with room for at least this many bytes.
     Read { least: usize },

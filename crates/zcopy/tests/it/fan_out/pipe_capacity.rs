@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zcopy::Strategy;
 
 use super::{Kind, TestSink, strategies_of, to_all, unless_refused};
-use crate::child_process::{NOBODY, fill_pipes, may_be_nobody};
+use crate::child_process::{NOBODY, can_run_as_nobody, fill_pipes};
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
 use crate::files::{assert_same, pattern};
 use crate::mounts::Fs;
@@ -90,7 +90,7 @@ fn a_user_over_the_pipe_budget_writes_to_every_sink() {
     let as_nobody = |command: &mut Command| {
         command.uid(NOBODY);
     };
-    if !may_be_nobody()
+    if !can_run_as_nobody()
         || !is_own_process(
             "fan_out::pipe_capacity::a_user_over_the_pipe_budget_writes_to_every_sink",
             as_nobody,
