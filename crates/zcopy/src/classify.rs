@@ -104,5 +104,6 @@ fn deserves_full_classification(source: &FdInfo, sink: &FdInfo, options: &Option
     is_long
         || source.is_same(sink)
         || source.direct
+        || options.sparse.searches(source)
         || !Shortcuts::allowed_by(options).partial_classification
 }

@@ -91,6 +91,8 @@ pub(crate) enum FileSystem {
     Tmpfs,
     Btrfs,
     Xfs,
+    /// A file system in user space.
+    Fuse,
     /// A read-only format: `squashfs`, `erofs`, `iso9660`, `cramfs`, `romfs`.
     Image,
     Other,
@@ -401,6 +403,7 @@ impl FileSystem {
             0x0102_1994 => FileSystem::Tmpfs,
             0x9123_683e => FileSystem::Btrfs,
             0x5846_5342 => FileSystem::Xfs,
+            0x6573_5546 => FileSystem::Fuse,
             0x7371_7368 | 0xe0f5_e1e2 | 0x9660 | 0x28cd_3d45 | 0x7275 => FileSystem::Image,
             _ => FileSystem::Other,
         }
@@ -432,6 +435,7 @@ impl fmt::Display for FdInfo {
             FileSystem::Tmpfs => " on tmpfs",
             FileSystem::Btrfs => " on btrfs",
             FileSystem::Xfs => " on xfs",
+            FileSystem::Fuse => " on FUSE",
             FileSystem::Image => " on a read-only image",
             FileSystem::Unknown | FileSystem::Other => "",
         };

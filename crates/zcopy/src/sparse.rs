@@ -13,6 +13,8 @@ pub(crate) use holes::Holes;
 /// The length of the blocks that are tested for zeros: the block size of nearly every file system.
 const BLOCK: usize = 4096;
 
+static ZEROS: [u8; BLOCK] = [0; BLOCK];
+
 /// How the sink gets blocks of zeros that were read from the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ZeroBlocks {
@@ -80,7 +82,6 @@ pub(crate) fn leading_run(bytes: &[u8], holes: &Holes, sink: &Endpoint<'_>) -> R
 
 /// Whether a whole block is zero. False for a shorter one at the end of the buffer.
 fn is_zero_block(block: &[u8]) -> bool {
-    static ZEROS: [u8; BLOCK] = [0; BLOCK];
     block == ZEROS
 }
 

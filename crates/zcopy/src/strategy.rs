@@ -216,9 +216,12 @@ impl Strategy {
         match self {
             Splice | Sendfile => true,
             SplicePipe => !source.is_seekable(),
-            // On these local file systems the kernel splices. The server of a network file system
-            // copies.
-            CopyFileRange => !matches!(source.file_system, FileSystem::Unknown | FileSystem::Other),
+            // On the other local file systems the kernel splices. The server of a network file
+            // system copies.
+            CopyFileRange => !matches!(
+                source.file_system,
+                FileSystem::Unknown | FileSystem::Fuse | FileSystem::Other
+            ),
             Reflink | Buffered | Tee => false,
         }
     }

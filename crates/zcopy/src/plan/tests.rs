@@ -69,6 +69,7 @@ fn fd_infos() -> impl prop::strategy::Strategy<Value = FdInfo> {
         FileSystem::Tmpfs,
         FileSystem::Btrfs,
         FileSystem::Xfs,
+        FileSystem::Fuse,
         FileSystem::Image,
         FileSystem::Other,
     ]);

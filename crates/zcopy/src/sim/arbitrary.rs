@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::interference::{Action, FAR, Interference, Moment, Target};
+use super::objects::FUSE;
 use super::scenario::{Driver, Faults, Kind, Scenario, ScenarioOptions, SinkSpec, SourceSpec};
 use super::script::{Call, Injection};
 use crate::options::RecordOptions;
@@ -204,7 +205,7 @@ fn timeouts() -> impl Strategy<Value = Option<u64>> {
 
 pub(crate) fn source_specs() -> impl Strategy<Value = SourceSpec> {
     use Kind::{Block, Device, File};
-    let magics = prop::sample::select(vec![0xef53, 0x0102_1994, 0x9123_683e, 0x9123_683e, 0]);
+    let magics = prop::sample::select(vec![0xef53, 0x0102_1994, 0x9123_683e, FUSE, 0]);
     let zeros = prop::collection::vec((0..150_usize, 1..40_usize), 0..4);
     let claimed_size =
         prop_oneof![6 => Just(None), 1 => (0..=120_u64).prop_map(Some), 1 => Just(Some(0))];

@@ -12,6 +12,9 @@ use crate::sys::Errno;
 /// The granularity of holes and the size of a pipe's slot, in bytes.
 pub(crate) const BLOCK: usize = 4096;
 
+/// The number of FUSE in `<linux/magic.h>`.
+pub(crate) const FUSE: u64 = 0x6573_5546;
+
 /// A file, pipe, socket or device.
 #[derive(Debug)]
 pub(crate) enum Object {
@@ -183,6 +186,11 @@ impl File {
     }
 
     pub(crate) fn punch(&mut self, position: usize, len: usize) {
+        let is_within_a_block = position.is_multiple_of(BLOCK) && len < BLOCK;
+        if self.magic == FUSE && is_within_a_block {
+            // fuse2fs 1.47 leaves the old bytes.
+            return;
+        }
         let end = (position + len).min(self.bytes.len());
         self.bytes[position.min(end)..end].fill(0);
         for block in position.div_ceil(BLOCK)..end / BLOCK {

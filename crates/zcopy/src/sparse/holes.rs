@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::extents::FIRST_PIECE;
-use super::{ShownTo, ZeroBlocks};
+use super::{BLOCK, ShownTo, ZEROS, ZeroBlocks};
 use crate::call_error::{CallError, Cause};
 use crate::endpoint::Endpoint;
 use crate::fd_info::{FdInfo, FileSystem};
@@ -15,6 +15,12 @@ use crate::sys::{Blocking, Errno, Kernel, retried};
 /// does not have its length yet. If giving it its length fails, this many bytes are handed back at
 /// most.
 const TAIL: u64 = 1 << 20;
+
+/// The largest block, in bytes, of a file system that a server holds.
+///
+/// fuse2fs 1.47 returns success for a hole from the beginning of a block to a place within that
+/// block, and leaves the old bytes. So a hole there that is shorter gets zeros instead.
+const LARGEST_BLOCK_OF_A_SERVER: u64 = 64 << 10;
 
 /// The holes made in a sink.
 ///
@@ -169,7 +175,11 @@ impl Holes {
             tail.start = hole.end;
         }
         let inside = hole.start..hole.end.min(size);
-        if !inside.is_empty() && punch(kernel, sink, &inside).is_err() {
+        if is_within_a_block_of_a_server(sink, &inside) {
+            // The caller asks again for the rest.
+            let written = write_zeros(kernel, sink, reopened, &inside);
+            hole.end = hole.start + written.unwrap_or(0) as u64;
+        } else if !inside.is_empty() && punch(kernel, sink, &inside).is_err() {
             return Ok(0);
         }
         if size >= hole.end {
@@ -240,6 +250,12 @@ fn lengthen<K: Kernel>(
     Ok(())
 }
 
+/// Whether this range of the sink may lie within one block of a file system in user space.
+fn is_within_a_block_of_a_server(sink: &Endpoint<'_>, range: &Range<u64>) -> bool {
+    let len = range.end.saturating_sub(range.start);
+    sink.info.file_system == FileSystem::Fuse && (1..LARGEST_BLOCK_OF_A_SERVER).contains(&len)
+}
+
 /// Writes a zero as the last byte of a hole.
 fn write_last_byte<K: Kernel>(
     kernel: &K,
@@ -247,19 +263,28 @@ fn write_last_byte<K: Kernel>(
     reopened: &mut Reopened,
     hole: &Range<u64>,
 ) -> Result<(), CallError> {
-    let last = hole.end - 1;
-    let written = retried(|| {
-        if sink.info.direct {
-            reopened.write_at(kernel, sink, last, &[0])
-        } else {
-            kernel.write(sink.fd, Some(last), &[0], Blocking::MaySleep)
-        }
-    });
-    match written {
+    match write_zeros(kernel, sink, reopened, &(hole.end - 1..hole.end)) {
         Ok(0) => Err(CallError::new("pwrite", Side::Sink, Cause::ReturnedZero)),
         Ok(_) => Ok(()),
         Err(errno) => Err(CallError::new("pwrite", Side::Sink, errno)),
     }
+}
+
+/// Writes zeros once, from the start of the range. Returns their number: a block at most.
+fn write_zeros<K: Kernel>(
+    kernel: &K,
+    sink: &Endpoint<'_>,
+    reopened: &mut Reopened,
+    range: &Range<u64>,
+) -> Result<usize, Errno> {
+    let zeros = &ZEROS[..BLOCK.min((range.end - range.start) as usize)];
+    retried(|| {
+        if sink.info.direct {
+            reopened.write_at(kernel, sink, range.start, zeros)
+        } else {
+            kernel.write(sink.fd, Some(range.start), zeros, Blocking::MaySleep)
+        }
+    })
 }
 
 /// Whether writing zeros would fail as well: there is no space for the file's new length, or it is

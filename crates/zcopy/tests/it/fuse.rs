@@ -24,6 +24,9 @@ pub(crate) enum Server {
     /// The same, and a write behind its end fails with `EPERM`, as in object stores that only
     /// append.
     NeverSkips,
+    /// A hole from the beginning of a block to a place within that block is not made, and counts as
+    /// made, as in fuse2fs 1.47.
+    PunchesNoBeginning,
     /// The file is opened without positions (`FOPEN_NONSEEKABLE`).
     HasNoPositions,
     /// The same, and the file claims half of its size: a splice believes that, a read does not
@@ -242,6 +245,11 @@ impl Service {
                 let limits = [0_u32, 128 << 10].map(u32::to_ne_bytes).concat();
                 Ok([version, limits, vec![0; 40]].concat())
             }
+            // FALLOCATE
+            43 if self.server == Server::PunchesNoBeginning => {
+                punch(&mut bytes, body);
+                Ok(Vec::new())
+            }
             // COPY_FILE_RANGE
             47 if matches!(self.server, Server::CopiesShort | Server::FailsToCopy) => {
                 self.copy(&mut bytes, body)
@@ -321,6 +329,16 @@ impl Server {
             | (Self::CopiesShort, Call::Copy) => len.min(SHORT),
             _ => len,
         }
+    }
+}
+
+/// Makes a hole with the fault of fuse2fs 1.47.
+fn punch(bytes: &mut [u8], body: &[u8]) {
+    const BLOCK: usize = 4096;
+    let (start, len) = (offset(body), usize::try_from(u64_at(body, 16)).unwrap());
+    if !start.is_multiple_of(BLOCK) || len >= BLOCK {
+        let end = bytes.len().min(start + len);
+        bytes[start.min(end)..end].fill(0);
     }
 }
 

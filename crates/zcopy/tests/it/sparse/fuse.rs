@@ -53,6 +53,26 @@ fn a_sink_that_ftruncate_may_not_extend_takes_a_sparse_copy() {
     }
 }
 
+#[test]
+fn a_sparse_copy_over_old_bytes_leaves_none_where_the_server_punches_no_part_of_a_block() {
+    // The hole at the end is shorter than a block.
+    let len = source().1.len() / 4 * 3 + 873;
+    for old_len in [len + 5000, len, len - 100] {
+        for sparse in [Sparse::Keep, Sparse::Detect] {
+            let (source, bytes) = source();
+            source.set_len(len as u64).unwrap();
+            let Some(sink) = serve(Server::PunchesNoBeginning, &pattern(old_len)) else {
+                return;
+            };
+            let what = format!("{sparse:?} over {old_len} bytes");
+            let report = Transfer::new(&source, &sink.file).sparse(sparse).run();
+            let report = report.unwrap_or_else(|error| panic!("{what}: {error:#}"));
+            assert_eq!(report.bytes(), len as u64, "{what}");
+            assert_same(&sink.bytes()[..len], &bytes[..len], &what);
+        }
+    }
+}
+
 /// `pread(2)` fails with `ESPIPE` there, though the file is a regular one that can be spliced from.
 #[test]
 fn the_end_of_a_file_without_positions_is_confirmed_by_reading_on() {

@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::side::Side;
 use crate::sim::kernel::SimKernel;
-use crate::sim::objects::{BLOCK, File, Object, patterned};
+use crate::sim::objects::{BLOCK, FUSE, File, Object, patterned};
 use crate::sim::run::{Callbacks, attempts, transfer, transfer_with};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
@@ -355,10 +355,48 @@ fn only_a_hole_that_nothing_follows_is_given_a_length() {
     }
 }
 
+/// fuse2fs returns success for a hole from the beginning of a block to a place within it, and leaves
+/// the old bytes.
+#[test]
+fn a_short_hole_over_old_bytes_on_fuse_is_written_as_zeros() {
+    const LAST: usize = 873;
+    // The plan does without the file systems of short files.
+    let mut short = patterned(BLOCK + LAST);
+    short[BLOCK..].fill(0);
+    let mut bytes = patterned(60 * BLOCK + LAST);
+    bytes[10 * BLOCK..11 * BLOCK].fill(0);
+    bytes[20 * BLOCK..40 * BLOCK].fill(0);
+    bytes[60 * BLOCK..].fill(0);
+    let (hole, holes) = (LAST as u64, (21 * BLOCK + LAST) as u64);
+    for (bytes, flags, holes) in [
+        (&short, OFlags::empty(), hole),
+        (&bytes, OFlags::empty(), holes),
+        (&bytes, OFlags::DIRECT, holes),
+    ] {
+        let kernel = SimKernel::default();
+        let source = kernel.source(Object::File(File::sparse(bytes)), OFlags::empty());
+        let mut sink = File::holding(&vec![b'x'; bytes.len()]);
+        sink.magic = FUSE;
+        let sink = kernel.sink(Object::File(sink), flags);
+        // Without a range, the short file would be read and written whole.
+        let options = Options {
+            source_offset: Some(0),
+            ..Options::default()
+        };
+        let report = transfer(&kernel, (&source, &sink), options).unwrap();
+        let expected = (bytes.len() as u64, holes);
+        assert_eq!((report.bytes(), report.hole_bytes()), expected);
+        assert!(
+            kernel.contents(&sink) == *bytes,
+            "{} {flags:?}",
+            bytes.len()
+        );
+    }
+}
+
 /// Whether a file system supports holes is unknown until one has been punched.
 #[test]
 fn where_a_sink_cannot_be_written_past_its_end_zeros_are_written() {
-    const FUSE: u64 = 0x6573_5546;
     let mut bytes = patterned(600_000);
     bytes[10 * BLOCK..20 * BLOCK].fill(0);
     for errno in [Errno::PERM, Errno::INVAL, Errno::IO, Errno::OPNOTSUPP] {
