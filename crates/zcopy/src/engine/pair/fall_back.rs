@@ -207,7 +207,8 @@ impl<K: Kernel> PairEngine<'_, K> {
             _ if self.state.source.info.kind == Kind::Pipe => Side::Sink,
             // They take everything, but for a pipe without readers.
             _ if matches!(self.state.sink.info.kind, Kind::Null | Kind::Pipe) => Side::Source,
-            _ => match self.peek() {
+            // Before Linux 6.5 the call may have failed at a later byte, and accepted none before it.
+            _ => match self.peek().and_then(|_| self.peek_far()) {
                 Ok(_) => Side::Sink,
                 Err(found) if found == errno => Side::Source,
                 // The source fails for another reason, and the sink may have failed too; or it is a
@@ -244,16 +245,30 @@ impl<K: Kernel> PairEngine<'_, K> {
         } else {
             (0, 1)
         };
-        let mut block = [0; 2 * ALIGNMENT];
-        let start = block.as_ptr().align_offset(ALIGNMENT);
-        let room = &mut block[start..][..len];
-        let from = Some(position - before as u64);
-        let read = retried(|| {
-            self.context
-                .kernel
-                .read(source.fd, from, room, Blocking::MaySleep)
-        })?;
+        let read = self.read_at(position - before as u64, len, &mut [0; 2 * ALIGNMENT])?;
         Ok(read.saturating_sub(before))
+    }
+
+    /// Reads as far ahead as one call of the kernel may have read. Returns 0 without a call if the
+    /// source has no positions.
+    fn peek_far(&self) -> Result<usize, Errno> {
+        /// The most bytes that a server of FUSE is asked for at a time, by default.
+        const FAR: usize = 128 << 10;
+        if !self.state.source.info.is_seekable() {
+            return Ok(0);
+        }
+        let position = self.state.source.current_position(&self.context.kernel)?;
+        let block = position / ALIGNMENT as u64 * ALIGNMENT as u64;
+        self.read_at(block, FAR, &mut vec![0; FAR + ALIGNMENT])
+    }
+
+    /// Reads up to `len` bytes at a position into a part of `memory` that is aligned for
+    /// `O_DIRECT`, and does not move the cursor.
+    fn read_at(&self, position: u64, len: usize, memory: &mut [u8]) -> Result<usize, Errno> {
+        let start = memory.as_ptr().align_offset(ALIGNMENT);
+        let room = &mut memory[start..][..len];
+        let (kernel, source) = (&self.context.kernel, self.state.source.fd);
+        retried(|| kernel.read(source, Some(position), room, Blocking::MaySleep))
     }
 
     /// Returns 1 if the pipe holds bytes, and 0 if it has ended.

@@ -429,6 +429,27 @@ fn a_failed_sendfile_is_the_sources_if_the_sink_takes_everything() {
     assert_eq!(error.raw_os_error(), Some(Errno::IO.raw_os_error()));
 }
 
+/// Linux 6.1 passes none of the bytes before a bad block on, if one request to a FUSE server covers
+/// both.
+#[test]
+fn a_failed_sendfile_is_the_sources_if_a_byte_further_on_cannot_be_read() {
+    for (bad, side) in [(100_000, Side::Source), (140_000, Side::Sink)] {
+        let mut file = File::holding(&patterned(LONG));
+        file.bad_blocks = vec![(bad..bad + 1, Errno::IO)];
+        file.fails_whole = true;
+        let kernel = SimKernel::default();
+        let source = kernel.source(Object::File(file), OFlags::empty());
+        let sink = kernel.sink(Object::read_by_peer(true), OFlags::empty());
+        kernel.inject(Call::Sendfile, &[Injection::Fails(Errno::IO)]);
+        let options = Options {
+            strategy: Some(Strategy::Sendfile),
+            ..Options::default()
+        };
+        let error = transfer(&kernel, (&source, &sink), options).unwrap_err();
+        assert_eq!((error.side(), error.bytes()), (side, 0), "{bad}");
+    }
+}
+
 #[test]
 fn a_write_that_takes_nothing_is_an_error() {
     let (kernel, source, sink) = two_files(1000);
