@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::sys::Spare;
+use crate::sys::{Errno, Result, Spare};
 
 /// The largest capacity in bytes. GNU coreutils measured it as the best block over eleven machines;
 /// a larger block does not fit into the second-level cache (`ioblksize.h`).
@@ -87,7 +87,11 @@ impl Buffer {
     }
 
     /// Returns a buffer with memory for `capacity` bytes, aligned to a page.
-    pub(crate) fn with_capacity(capacity: usize) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn with_capacity(capacity: usize) -> Result<Self> {
         Self::with_head_room(0, capacity)
     }
 
@@ -95,13 +99,17 @@ impl Buffer {
     /// bytes in front of it. The pending bytes move there before a read, so that the read fills
     /// aligned memory, and its bytes follow the pending ones without a gap. For a filter of lines,
     /// these are seldom more than a part of a line.
-    pub(crate) fn with_head_room(head_room: usize, capacity: usize) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub(crate) fn with_head_room(head_room: usize, capacity: usize) -> Result<Self> {
         let mut buffer = Self {
             head_room,
             ..Self::with_max_capacity(capacity)
         };
-        buffer.allocate(capacity, Alignment::Page);
-        buffer
+        buffer.reallocate(capacity, Alignment::Page)?;
+        Ok(buffer)
     }
 
     /// Returns the largest capacity, in bytes, to which the buffer may grow.
@@ -148,27 +156,42 @@ impl Buffer {
     ///
     /// A fresh page costs more than moving the bytes in it, so that the first allocation is no
     /// larger than needed. The second one has the maximal size, so that a transfer allocates at
-    /// most twice.
-    pub(crate) fn reserve(&mut self, len: usize, alignment: Alignment) {
+    /// most twice, unless that much memory is refused.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`. The buffer has its old memory, or less, which holds the pending bytes.
+    pub(crate) fn reserve(&mut self, len: usize, alignment: Alignment) -> Result<()> {
         let len = len.min(self.max_capacity);
         let capacity = match self.capacity {
             0 => len.max(MIN_CAPACITY).min(self.max_capacity),
             capacity if capacity < len => self.max_capacity,
             // The first read may have gone through a second opening without `O_DIRECT`.
             capacity if !self.suits(alignment) => capacity,
-            _ => return,
+            _ => return Ok(()),
         };
-        self.reallocate(capacity, alignment);
+        let reserved = self.reallocate(capacity, alignment);
+        reserved.or_else(|_| self.reserve_exactly(len, alignment))
     }
 
     /// Allocates memory for `len` bytes, rounded up to a page, if there is less, or if it is not
     /// aligned to a page and that is asked for. This may be more than
     /// [`max_capacity`](Self::max_capacity). Keeps the pending bytes.
-    pub(crate) fn reserve_exactly(&mut self, len: usize, alignment: Alignment) {
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`. The buffer has its old memory, or less, which holds the pending bytes.
+    pub(crate) fn reserve_exactly(&mut self, len: usize, alignment: Alignment) -> Result<()> {
         if self.capacity < len || !self.suits(alignment) {
             let capacity = len.next_multiple_of(ALIGNMENT).max(self.capacity);
-            self.reallocate(capacity, alignment);
+            self.reallocate(capacity, alignment)?;
         }
+        Ok(())
+    }
+
+    /// Returns for how many bytes behind the pending ones there is memory.
+    pub(crate) fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.pending.len())
     }
 
     /// Returns whether the memory is aligned to a page, or need not be.
@@ -181,23 +204,35 @@ impl Buffer {
     }
 
     /// Replaces the memory, and keeps the pending bytes. Frees the old memory first, so that there
-    /// are never two large allocations.
-    fn reallocate(&mut self, capacity: usize, alignment: Alignment) {
+    /// are never two large allocations. If memory is refused, as much as before is asked for again.
+    fn reallocate(&mut self, capacity: usize, alignment: Alignment) -> Result<()> {
+        let old_capacity = self.capacity;
         let pending = self.take_pending();
-        self.allocate(capacity, alignment);
-        self.extend_from_slice(&pending);
+        let allocated = self.allocate(capacity, alignment);
+        if allocated.is_err() && self.allocate(old_capacity, alignment).is_err() {
+            self.pending = 0..pending.len();
+            self.capacity = pending.len();
+            self.bytes = pending;
+        } else {
+            self.extend_from_slice(&pending);
+        }
+        allocated
     }
 
-    /// Replaces the memory, and forgets the pending bytes.
-    fn allocate(&mut self, capacity: usize, alignment: Alignment) {
+    /// Replaces the memory, and forgets the pending bytes. If memory is refused, there is none.
+    fn allocate(&mut self, capacity: usize, alignment: Alignment) -> Result<()> {
         let alignment = alignment as usize;
-        self.bytes = Vec::new();
-        self.bytes = Vec::with_capacity(self.head_room + capacity + alignment - 1);
+        (self.bytes, self.start, self.capacity) = (Vec::new(), 0, 0);
+        self.clear();
+        let len = self.head_room + capacity + alignment - 1;
+        let reserved = self.bytes.try_reserve_exact(len);
+        reserved.map_err(|_| Errno::NOMEM)?;
         let behind_head_room = self.bytes.as_ptr().wrapping_add(self.head_room);
         self.start = self.head_room + behind_head_room.align_offset(alignment);
         self.bytes.resize(self.start, 0);
         self.capacity = capacity;
         self.clear();
+        Ok(())
     }
 
     /// Returns the memory behind the pending bytes, at most `len` bytes. [`fill`](Self::fill)
@@ -299,10 +334,22 @@ impl Buffer {
         self.pending = self.start..self.start;
     }
 
-    /// Removes the pending bytes and returns a copy of them.
+    /// Removes the pending bytes and returns a copy of them, or the memory that holds them if none
+    /// is left for a copy.
     pub(crate) fn take_pending(&mut self) -> Vec<u8> {
-        let bytes = self.pending().to_vec();
-        self.clear();
+        let mut bytes = Vec::new();
+        if bytes.try_reserve_exact(self.pending.len()).is_ok() {
+            bytes.extend_from_slice(self.pending());
+            self.clear();
+            return bytes;
+        }
+        std::mem::swap(&mut bytes, &mut self.bytes);
+        bytes.truncate(self.pending.end);
+        bytes.drain(..self.pending.start);
+        *self = Self {
+            head_room: self.head_room,
+            ..Self::with_max_capacity(self.max_capacity)
+        };
         bytes
     }
 }
@@ -321,10 +368,12 @@ mod tests {
             (ALIGNMENT, ALIGNMENT + 1, false),
         ] {
             let mut buffer = Buffer::default();
-            buffer.reserve_exactly(first, Alignment::CacheLine);
+            buffer.reserve_exactly(first, Alignment::CacheLine).unwrap();
             assert_eq!(buffer.spare_mut(usize::MAX).len(), ALIGNMENT);
             buffer.spare_mut(usize::MAX).fill(7);
-            buffer.reserve_exactly(second, Alignment::CacheLine);
+            buffer
+                .reserve_exactly(second, Alignment::CacheLine)
+                .unwrap();
             let room = buffer.spare_mut(second);
             assert_eq!(room.len(), second);
             let is_old = room.iter().all(|byte| *byte == 7);
@@ -339,14 +388,14 @@ mod tests {
 
     #[test]
     fn truncated_bytes_are_forgotten_and_bytes_in_the_head_room_stay() {
-        let mut buffer = Buffer::with_head_room(8, ALIGNMENT);
+        let mut buffer = Buffer::with_head_room(8, ALIGNMENT).unwrap();
         fill(&mut buffer, b"abcdef");
         assert_eq!(buffer.consume(1), b"a");
         buffer.truncate(3);
         assert_eq!(buffer.pending(), b"bcd");
         fill(&mut buffer, b"xy");
         assert_eq!(buffer.pending(), b"bcdxy");
-        let mut next = Buffer::with_head_room(8, ALIGNMENT);
+        let mut next = Buffer::with_head_room(8, ALIGNMENT).unwrap();
         fill(&mut next, b"z");
         next.prepend(&mut buffer);
         assert_eq!((next.pending(), buffer.is_empty()), (&b"bcdxyz"[..], true));
@@ -355,12 +404,12 @@ mod tests {
     #[test]
     fn memory_that_was_allocated_for_copies_is_replaced_for_direct_reads() {
         let mut buffer = Buffer::with_max_capacity(8192);
-        buffer.reserve(4096, Alignment::CacheLine);
+        buffer.reserve(4096, Alignment::CacheLine).unwrap();
         // The allocator may have returned a whole page.
         buffer.start += 64;
         buffer.capacity -= 64;
         buffer.extend_from_slice(b"pending");
-        buffer.reserve(4000, Alignment::Page);
+        buffer.reserve(4000, Alignment::Page).unwrap();
         let memory = buffer.bytes.as_ptr().wrapping_add(buffer.start);
         assert_eq!(memory.align_offset(ALIGNMENT), 0);
         assert_eq!(buffer.pending(), b"pending");
@@ -370,7 +419,7 @@ mod tests {
     #[test]
     fn a_read_behind_held_bytes_is_aligned_and_may_have_the_whole_capacity() {
         for held in 0..8 {
-            let mut buffer = Buffer::with_head_room(8, ALIGNMENT);
+            let mut buffer = Buffer::with_head_room(8, ALIGNMENT).unwrap();
             fill(&mut buffer, b"01234567");
             assert!(!buffer.has_head_room());
             buffer.consume(8 - held);
@@ -382,9 +431,31 @@ mod tests {
         }
     }
 
+    /// No allocator gives more than half of the address space.
+    #[test]
+    fn a_buffer_that_gets_no_memory_keeps_what_it_has() {
+        const REFUSED: usize = isize::MAX as usize + 1;
+        let mut buffer = Buffer::with_max_capacity(REFUSED);
+        assert_eq!(buffer.reserve(REFUSED, Alignment::Page), Err(Errno::NOMEM));
+        assert_eq!(buffer.room(), 0);
+        buffer.reserve(ALIGNMENT, Alignment::Page).unwrap();
+        fill(&mut buffer, b"abcdef");
+        buffer.consume(2);
+        for reserve in [Buffer::reserve, Buffer::reserve_exactly] {
+            let refused = reserve(&mut buffer, REFUSED, Alignment::Page);
+            assert_eq!(refused, Err(Errno::NOMEM));
+            assert_eq!(buffer.pending(), b"cdef");
+            assert_eq!(buffer.room(), ALIGNMENT - 4);
+        }
+        // The largest length is refused, and this one is not.
+        buffer.reserve(2 * ALIGNMENT, Alignment::Page).unwrap();
+        assert_eq!(buffer.room(), 2 * ALIGNMENT - 4);
+        assert_eq!(buffer.take_pending(), b"cdef");
+    }
+
     #[test]
     fn bytes_that_have_no_space_are_appended_in_more_memory() {
-        let mut buffer = Buffer::with_head_room(8, ALIGNMENT);
+        let mut buffer = Buffer::with_head_room(8, ALIGNMENT).unwrap();
         fill(&mut buffer, b"ab");
         buffer.extend_from_slice(&[7; 3 * ALIGNMENT]);
         assert_eq!(buffer.pending().len(), 2 + 3 * ALIGNMENT);

@@ -44,6 +44,11 @@ impl CallError {
         Self { call, side, cause }
     }
 
+    /// Returns the error for memory that was refused (`ENOMEM`). No byte has left the source for it.
+    pub(crate) fn no_memory(errno: Errno) -> Self {
+        Self::new("malloc", Side::Neither, errno)
+    }
+
     /// Returns a function for `map_err`, which makes the error of this call from its errno.
     pub(crate) fn of_call(call: &'static str, side: Side) -> impl Fn(Errno) -> Self + Copy {
         move |errno| Self::new(call, side, errno)

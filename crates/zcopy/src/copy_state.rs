@@ -196,11 +196,11 @@ impl<'a> CopyState<'a> {
         if is_rewound {
             return Vec::new();
         }
-        let mut bytes = self.buffer.pending().to_vec();
+        let mut bytes = self.buffer.take_pending();
         if let Some(pipe) = &mut self.pipe {
-            bytes.append(&mut pipe.contents(kernel));
+            pipe.read_to_end(kernel, &mut bytes);
         }
-        bytes.append(&mut self.source.read_reserved(kernel));
+        self.source.read_reserved(kernel, &mut bytes);
         bytes
     }
 }

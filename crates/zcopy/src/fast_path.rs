@@ -211,7 +211,9 @@ impl Partial {
         // One byte more than the file has, because a full buffer means that the source may have
         // more.
         let len = (size as usize + 1).min(MAX_READ);
-        self.buffer.reserve_exactly(len, Alignment::CacheLine);
+        if let Err(errno) = self.buffer.reserve_exactly(len, Alignment::CacheLine) {
+            return self.stop(Err(CallError::no_memory(errno)));
+        }
         let accepts_nothing = || CallError::new("write", Side::Sink, Cause::ReturnedZero);
         loop {
             self.calls += 1;

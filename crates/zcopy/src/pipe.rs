@@ -139,13 +139,13 @@ impl Pipe {
         found
     }
 
-    /// Reads and returns all bytes that the pipe holds.
-    pub(crate) fn contents<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
+    /// Appends all bytes that the pipe holds to `bytes`, or none if memory is refused.
+    pub(crate) fn read_to_end<K: Kernel>(&mut self, kernel: &K, bytes: &mut Vec<u8>) {
         let len = std::mem::take(&mut self.in_flight) as usize;
         // The pipe holds these bytes, so that the reads neither sleep nor fail.
-        read_up_to(len, |_, room| {
+        read_up_to(len, bytes, |_, room| {
             kernel.read(self.reader(), None, room, Blocking::MaySleep)
-        })
+        });
     }
 
     pub(crate) fn reader(&self) -> BorrowedFd<'_> {

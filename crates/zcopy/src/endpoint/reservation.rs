@@ -387,7 +387,9 @@ impl Endpoint<'_> {
         let Some(start) = cursor.and_then(|cursor| cursor.checked_sub(bytes.len() as u64)) else {
             return false;
         };
-        self.read_at(kernel, start, bytes.len()) == bytes
+        let mut there = Vec::new();
+        self.read_at(kernel, start, bytes.len(), &mut there);
+        there == bytes
     }
 
     /// Moves the cursor back over all reserved bytes. Returns false if another process or thread
@@ -412,22 +414,28 @@ impl Endpoint<'_> {
         true
     }
 
-    /// Reads the reservation of a source, which the cursor cannot be moved back over. Reads at
-    /// most [`MAX_READ_BACK`] bytes of a longer hole, and the rest stays taken.
-    pub(crate) fn read_reserved<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
+    /// Appends the reservation of a source, which the cursor cannot be moved back over, to `bytes`.
+    /// Appends at most [`MAX_READ_BACK`] bytes of a longer hole, fewer if the file ends or a read
+    /// fails, and none if memory is refused; the rest stays taken.
+    pub(crate) fn read_reserved<K: Kernel>(&mut self, kernel: &K, bytes: &mut Vec<u8>) {
         let len = self.reserved.min(MAX_READ_BACK) as usize;
-        let bytes = match self.position {
-            Some(position) => self.read_at(kernel, position, len),
-            None => Vec::new(),
-        };
-        self.advance(bytes.len() as u64);
+        if let Some(position) = self.position {
+            let n = self.read_at(kernel, position, len, bytes);
+            self.advance(n as u64);
+        }
         self.reserved = 0;
-        bytes
     }
 
-    /// Reads `len` bytes at `offset`: fewer if the file ends or a read fails before.
-    fn read_at<K: Kernel>(&self, kernel: &K, offset: u64, len: usize) -> Vec<u8> {
-        read_up_to(len, |filled, room| {
+    /// Appends `len` bytes at `offset` to `bytes`, and returns their number: fewer if the file ends,
+    /// a read fails before, or memory is refused.
+    fn read_at<K: Kernel>(
+        &self,
+        kernel: &K,
+        offset: u64,
+        len: usize,
+        bytes: &mut Vec<u8>,
+    ) -> usize {
+        read_up_to(len, bytes, |filled, room| {
             let offset = offset + filled as u64;
             match kernel.read(self.fd, Some(offset), room, Blocking::MaySleep) {
                 Err(Errno::INVAL) if self.info.direct => {

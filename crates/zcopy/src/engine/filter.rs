@@ -52,12 +52,27 @@ impl FilterState {
     /// Creates a state without input or output.
     pub(crate) fn new() -> Self {
         Self {
-            input_buffer: read_ahead::input_buffer(),
-            output_buffer: Buffer::with_capacity(buffer::DEFAULT_CAPACITY),
+            input_buffer: Buffer::default(),
+            output_buffer: Buffer::default(),
             wants_more: true,
             may_grow: true,
             has_processor: OnceCell::new(),
         }
+    }
+
+    /// Allocates memory before the first read.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    fn allocate(&mut self) -> Result<(), CallError> {
+        if !self.output_buffer.has_memory() {
+            let input_buffer = read_ahead::input_buffer().map_err(CallError::no_memory)?;
+            let output_buffer = Buffer::with_capacity(buffer::DEFAULT_CAPACITY);
+            self.output_buffer = output_buffer.map_err(CallError::no_memory)?;
+            self.input_buffer = input_buffer;
+        }
+        Ok(())
     }
 
     /// Returns the input that the filter has not consumed.
@@ -300,7 +315,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
     /// consumed: those that the thread has read, and, if the sink has failed, the pending ones. If
     /// the source cannot be rewound, these bytes stay in the filter state.
     fn rewind_unconsumed(&mut self) {
-        let unused = self
+        let mut unused = self
             .read_ahead
             .take()
             .map_or_else(Vec::new, ReadAhead::stop);
@@ -326,9 +341,10 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         if is_back {
             input_buffer.truncate(seen);
         } else {
-            input_buffer.extend_from_slice(&unused);
             // The bytes that a failed read had reserved.
-            input_buffer.extend_from_slice(&source.endpoint.read_reserved(&self.context.kernel));
+            let endpoint = &mut source.endpoint;
+            endpoint.read_reserved(&self.context.kernel, &mut unused);
+            input_buffer.extend_from_slice(&unused);
         }
     }
 }
@@ -350,6 +366,7 @@ impl<'a, K: Kernel, R: Filter> Engine<'a> for FilterEngine<'a, '_, K, R> {
             return self.write();
         }
         self.is_delivering = false;
+        self.state.allocate()?;
         match self.next {
             Next::Read => {
                 self.state.wants_more = true;

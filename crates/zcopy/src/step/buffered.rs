@@ -125,7 +125,7 @@ pub(crate) fn fill<K: Kernel>(
     state: &mut CopyState<'_>,
     budget: &StepBudget,
 ) -> Result<Step, CallError> {
-    let least = match packets::before_read(kernel, state, budget) {
+    let least = match packets::before_read(kernel, state, budget)? {
         BeforeRead::Read { least } => least,
         BeforeRead::Done(step) => return Ok(step),
     };
@@ -139,11 +139,14 @@ pub(crate) fn fill<K: Kernel>(
                 return Err(CallError::new("recv", Side::Source, Errno::MSGSIZE));
             }
             Ok(len) if len as u64 > budget.until_limit => return Ok(Step::MessageTooLong),
-            Ok(_) => state.buffer.reserve(usize::MAX, Alignment::CacheLine),
+            Ok(_) => {
+                let reserved = state.buffer.reserve(usize::MAX, Alignment::CacheLine);
+                reserved.map_err(CallError::no_memory)?;
+            }
             Err(errno) => return on_errno("recv", Side::Source, errno),
         }
     } else {
-        reserve_room(kernel, state, budget, least);
+        reserve_room(kernel, state, budget, least)?;
     }
     let len = len_to_read(state, budget, least);
     let len = match skip::prepare_read(kernel, state, len)? {
@@ -184,23 +187,31 @@ pub(crate) fn fill<K: Kernel>(
 
 /// Returns memory for one read from a reader of the caller's, behind the pending bytes: at least
 /// one byte, because the step writes from a full buffer before it reads.
+///
+/// # Errors
+///
+/// `ENOMEM`.
 pub(crate) fn room_for_reader<'s, K: Kernel>(
     kernel: &K,
     state: &'s mut CopyState<'_>,
     budget: &StepBudget,
-) -> &'s mut [u8] {
-    reserve_room(kernel, state, budget, 0);
+) -> Result<&'s mut [u8], CallError> {
+    reserve_room(kernel, state, budget, 0)?;
     let len = len_to_read(state, budget, 0);
-    state.buffer.spare_mut(len)
+    Ok(state.buffer.spare_mut(len))
 }
 
 /// Allocates memory for the next read, for at least `least` bytes behind the pending ones.
+///
+/// # Errors
+///
+/// `ENOMEM`, if there is no room for `least` bytes either, or for none.
 fn reserve_room<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     budget: &StepBudget,
     least: usize,
-) {
+) -> Result<(), CallError> {
     let source = &state.source.info;
     let expected = match source.size {
         _ if state.buffer.was_filled() => u64::MAX,
@@ -224,11 +235,15 @@ fn reserve_room<K: Kernel>(
     };
     // Room for all that the source can hold may be more than the buffer otherwise has.
     let at_least = state.buffer.pending().len() + least;
-    if at_least > state.buffer.max_capacity() {
-        state.buffer.reserve_exactly(at_least, alignment);
+    let reserved = if at_least > state.buffer.max_capacity() {
+        state.buffer.reserve_exactly(at_least, alignment)
     } else {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
-        state.buffer.reserve(len, alignment);
+        state.buffer.reserve(len, alignment)
+    };
+    match reserved {
+        Err(errno) if state.buffer.room() < least.max(1) => Err(CallError::no_memory(errno)),
+        _ => Ok(()),
     }
 }
 

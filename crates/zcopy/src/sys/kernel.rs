@@ -38,22 +38,28 @@ pub(super) const MAX_BUFFERS: usize = 65;
 /// The most bytes that one [`Kernel::discard`] drops: more than 1 MiB.
 pub(crate) const LONGEST_DISCARD: usize = MAX_BUFFERS * DISCARD_ROOM;
 
-/// Reads up to `len` bytes with `read`, which receives the number of bytes so far and memory for
-/// the rest. Returns fewer if a read returns 0 or fails.
+/// Appends up to `len` bytes with `read`, which receives the number of bytes so far and memory for
+/// the rest. Appends fewer if a read returns 0 or fails, and none if memory is refused. Returns their
+/// number.
 pub(crate) fn read_up_to(
     len: usize,
+    bytes: &mut Vec<u8>,
     mut read: impl FnMut(usize, &mut [u8]) -> Result<usize>,
-) -> Vec<u8> {
-    let mut bytes = vec![0; len];
+) -> usize {
+    if bytes.try_reserve_exact(len).is_err() {
+        return 0;
+    }
+    let start = bytes.len();
+    bytes.resize(start + len, 0);
     let mut filled = 0;
     while filled < len {
-        match retried(|| read(filled, &mut bytes[filled..])) {
+        match retried(|| read(filled, &mut bytes[start + filled..])) {
             Ok(0) | Err(_) => break,
             Ok(n) => filled += n,
         }
     }
-    bytes.truncate(filled);
-    bytes
+    bytes.truncate(start + filled);
+    filled
 }
 
 /// The fields of `fstat(2)` that this crate needs.

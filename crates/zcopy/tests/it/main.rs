@@ -46,6 +46,7 @@ mod session;
 mod signals;
 
 mod kernel_tls;
+mod lowered_limit;
 mod message_boundaries;
 mod networks;
 mod urgent_bytes;
@@ -78,6 +79,7 @@ mod own_process;
 mod random;
 mod refused;
 mod refused_datagrams;
+mod refused_memory;
 mod resources;
 mod skip;
 mod strategies;

@@ -213,13 +213,17 @@ impl<'a> Backlog<'a> {
 
     /// Returns the bytes from this position on, out of the buffer and the private pipe.
     pub(crate) fn bytes_from<K: Kernel>(&mut self, kernel: &K, position: u64) -> Vec<u8> {
-        let mut bytes = self.buffered_at(position).to_vec();
-        let skipped = position.saturating_sub(self.head_position);
-        let in_pipe = match &mut self.state.pipe {
-            Some(pipe) => pipe.contents(kernel),
-            None => Vec::new(),
-        };
-        bytes.extend(in_pipe.into_iter().skip(skipped as usize));
+        let in_pipe_from = position.saturating_sub(self.head_position) as usize;
+        let n_passed = position.saturating_sub(self.buffered_from()) as usize;
+        let n_buffered = self.state.buffer.pending().len();
+        self.state.buffer.consume(n_passed.min(n_buffered));
+        let mut bytes = self.state.buffer.take_pending();
+        let n_buffered = bytes.len();
+        if let Some(pipe) = &mut self.state.pipe {
+            pipe.read_to_end(kernel, &mut bytes);
+        }
+        let end = bytes.len().min(n_buffered + in_pipe_from);
+        bytes.drain(n_buffered..end);
         bytes
     }
 }

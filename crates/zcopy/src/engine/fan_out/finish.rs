@@ -70,16 +70,16 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let sink = &mut self.sinks[slowest];
         let mut bytes = Vec::new();
         if sink.served_by == Strategy::SplicePipe {
-            bytes.extend_from_slice(sink.state.buffer.pending());
+            bytes = sink.state.buffer.take_pending();
             if let Some(pipe) = &mut sink.state.pipe {
-                bytes.append(&mut pipe.contents(&self.context.kernel));
+                pipe.read_to_end(&self.context.kernel, &mut bytes);
             }
         }
         let from = delivered + bytes.len() as u64;
         bytes.append(&mut self.backlog.bytes_from(&self.context.kernel, from));
         bytes.append(&mut surplus);
         let source = &mut self.backlog.state.source;
-        bytes.append(&mut source.read_reserved(&self.context.kernel));
+        source.read_reserved(&self.context.kernel, &mut bytes);
         bytes
     }
 

@@ -49,7 +49,7 @@ impl<R: Read> CallersEnd for CallersReader<R> {
     ) -> Result<Step, CallError> {
         let fill = |kernel: &K, state: &mut CopyState<'_>, budget: &StepBudget| {
             state.calls += 1;
-            let room = buffered::room_for_reader(kernel, state, budget);
+            let room = buffered::room_for_reader(kernel, state, budget)?;
             let len = room.len();
             match self.0.read(room) {
                 Ok(0) => Ok(Step::Eof),

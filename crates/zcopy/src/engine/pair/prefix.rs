@@ -25,7 +25,9 @@ impl<K: Kernel> PairEngine<'_, K> {
         } else {
             Alignment::CacheLine
         };
-        self.state.buffer.reserve_exactly(prefix.len(), alignment);
+        // Nothing has moved yet. If memory is refused, the copy of the prefix asks for it again, and
+        // ends the process as `Vec` does.
+        let _ = self.state.buffer.reserve_exactly(prefix.len(), alignment);
         self.state.buffer.extend_from_slice(prefix);
         self.state.sink.more_follows = follows;
         self.prefix_len = len;

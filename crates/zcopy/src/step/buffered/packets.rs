@@ -39,31 +39,36 @@ pub(super) enum BeforeRead {
 
 /// Splices from a source pipe into the private pipe, if a read would have less room than the source
 /// can hold.
+///
+/// # Errors
+///
+/// `ENOMEM`, if there is no memory for any byte. Nothing has left the source.
 pub(super) fn before_read<K: Kernel>(
     kernel: &K,
     state: &mut CopyState<'_>,
     budget: &StepBudget,
-) -> BeforeRead {
+) -> Result<BeforeRead, CallError> {
     let least = state.source.info.least_read();
     if state.source.info.kind != Kind::Pipe || state.in_pipe() > 0 {
-        return BeforeRead::Read { least };
+        return Ok(BeforeRead::Read { least });
     }
     let pending = state.buffer.pending().len() as u64;
     let until_limit = budget.until_limit.saturating_sub(pending);
     // A read may exceed the rate, but not the limit: the bytes beyond it may belong to the next
     // reader.
-    let within_limit = |room: u64| BeforeRead::Read {
-        least: room.min(until_limit) as usize,
+    let within_limit = |room: u64| {
+        let least = room.min(until_limit) as usize;
+        Ok(BeforeRead::Read { least })
     };
     if state.cannot_splice_source {
         return within_limit(LARGEST);
     }
     let allowed = budget.max.min(until_limit);
     let longest = longest_write(Kind::Pipe, state.sink.info.kind).min(state.buffer.max_capacity());
-    let max = allowed.min((longest as u64).saturating_sub(pending).max(LARGEST));
+    let mut max = allowed.min((longest as u64).saturating_sub(pending).max(LARGEST));
     let capacity = source_capacity(kernel, state) as u64;
     if max >= capacity {
-        return BeforeRead::Read { least };
+        return within_limit(capacity);
     }
     let is_needed = allowed < capacity;
     let opened = match state.pipe.take_if(|pipe| is_needed || pipe.is_worth_having) {
@@ -71,13 +76,13 @@ pub(super) fn before_read<K: Kernel>(
         None if !is_needed && state.gave_up_faster_reads => Err(Errno::NOBUFS),
         // At the end, to open a private pipe would cost more than all other calls of a short
         // transfer.
-        None if state.source.has_hung_up(kernel) => return BeforeRead::Done(Step::Eof),
+        None if state.source.has_hung_up(kernel) => return Ok(BeforeRead::Done(Step::Eof)),
         None if is_needed => Pipe::open_of_any_size(kernel, state.private_pipe_size),
         None => Pipe::open(kernel, state.private_pipe_size),
     };
     let pipe = match opened {
         Ok(pipe) => pipe,
-        Err(Errno::INTR) => return BeforeRead::Done(Step::Repeat),
+        Err(Errno::INTR) => return Ok(BeforeRead::Done(Step::Repeat)),
         // A filter of system calls refuses every pipe.
         Err(Errno::NOSYS | Errno::PERM | Errno::ACCESS) => {
             state.cannot_splice_source = true;
@@ -88,8 +93,16 @@ pub(super) fn before_read<K: Kernel>(
             return within_limit(capacity);
         }
     };
+    // Bytes that have left the source must find memory.
+    if let Err(errno) = reserve(state, max.min(pipe.capacity as u64) as usize) {
+        max = state.buffer.room() as u64;
+        if max == 0 {
+            state.pipe = Some(pipe);
+            return Err(CallError::no_memory(errno));
+        }
+    }
     match splice_pipe::fill_pipe(kernel, state, &StepBudget { max, ..*budget }, pipe) {
-        Ok(Step::Filled) => BeforeRead::Read { least },
+        Ok(Step::Filled) => Ok(BeforeRead::Read { least }),
         // Without splice, a read has to take the bytes, and loses the rest of a packet as every
         // program does.
         Ok(Step::Unsupported(_)) | Err(_) => {
@@ -97,7 +110,7 @@ pub(super) fn before_read<K: Kernel>(
             state.pipe = None;
             within_limit(LARGEST)
         }
-        Ok(step) => BeforeRead::Done(step),
+        Ok(step) => Ok(BeforeRead::Done(step)),
     }
 }
 
@@ -120,35 +133,52 @@ pub(crate) fn read_private_pipe<K: Kernel>(
     state: &mut CopyState<'_>,
     max: u64,
 ) -> Result<Option<Step>, CallError> {
-    let Some(pipe) = state.pipe.as_mut().filter(|pipe| pipe.in_flight > 0) else {
+    let in_pipe = state.in_pipe();
+    if in_pipe == 0 {
+        return Ok(None);
+    }
+    let mut len = in_pipe.min(max) as usize;
+    let reserved = reserve(state, len);
+    // Packets come from pipes alone.
+    if state.source.info.kind != Kind::Pipe {
+        len = len.min(state.buffer.room());
+    }
+    if let Err(errno) = reserved
+        && (len == 0 || state.buffer.room() < len)
+    {
+        return Err(CallError::no_memory(errno));
+    }
+    let Some(pipe) = &mut state.pipe else {
         return Ok(None);
     };
-    let buffer = &mut state.buffer;
-    let pending = buffer.pending().len();
-    let alignment = if state.sink.info.direct {
-        Alignment::Page
-    } else {
-        Alignment::CacheLine
-    };
-    let mut len = pipe.in_flight.min(max) as usize;
-    buffer.reserve(pending + len, alignment);
-    match state.source.info.kind {
-        Kind::Pipe => buffer.reserve_exactly(pending + len, alignment),
-        // No packets come from other sources.
-        _ => len = len.min(buffer.max_capacity() - pending),
-    }
     state.calls += 1;
-    let room = buffer.spare(len);
+    let room = state.buffer.spare(len);
     let step = match kernel.read_into(pipe.reader(), None, room) {
         Ok(0) => Err(CallError::new("read", Side::Neither, Cause::ReturnedZero)),
         Ok(n) => {
             pipe.in_flight -= n as u64;
-            buffer.fill(n);
+            state.buffer.fill(n);
             Ok(Step::Filled)
         }
         Err(errno) => on_errno("read", Side::Neither, errno),
     };
     step.map(Some)
+}
+
+/// Allocates memory for `len` bytes out of the private pipe, behind the pending ones: at most as much
+/// as the buffer may have, but for the packets of a pipe.
+fn reserve(state: &mut CopyState<'_>, len: usize) -> Result<(), Errno> {
+    let alignment = if state.sink.info.direct {
+        Alignment::Page
+    } else {
+        Alignment::CacheLine
+    };
+    let len = state.buffer.pending().len() + len;
+    state.buffer.reserve(len, alignment)?;
+    match state.source.info.kind {
+        Kind::Pipe => state.buffer.reserve_exactly(len, alignment),
+        _ => Ok(()),
+    }
 }
 
 /// Returns how many bytes the buffer must have room for behind the pending ones, so that a packet

@@ -90,7 +90,7 @@ fn bytes_reserved_by_the_thread_are_read_or_handed_back() {
         let (spare, empty) = sync_channel(8);
         let (fill, read) = sync_channel(8);
         for _ in 0..8 {
-            spare.send(input_buffer()).unwrap();
+            spare.send(input_buffer().unwrap()).unwrap();
         }
         drop(spare);
         let source = Endpoint::new(source.as_fd(), from, None);

@@ -1,0 +1,152 @@
+//! Memory that is refused while bytes are moved.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use zcopy::{Error, Report, Side, Transfer};
+
+use crate::endpoints::pipe;
+use crate::files::{assert_same, contents, file, pattern, read_to_end};
+use crate::own_process::is_own_process;
+
+const LEN: usize = 300_000;
+
+/// The amounts of memory, in bytes, that the process may have beyond what it has.
+fn amounts() -> impl Iterator<Item = u64> {
+    (0..24).map(|n| n * (32 << 10))
+}
+
+/// How the bytes reach the sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Variant {
+    Inspected,
+    /// In small steps, each behind a splice into the private pipe.
+    Rate,
+    /// The sink refuses to splice.
+    Appending,
+    TwoSinks,
+}
+
+/// Runs `run` in a process that may have this much more memory than it has.
+fn with_memory<T>(amount: u64, run: impl FnOnce() -> T) -> T {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let data = status.lines().find_map(|line| line.strip_prefix("VmData:"));
+    let kib = data.unwrap().trim().trim_end_matches(" kB");
+    let usual = getrlimit(Resource::Data);
+    let current = Some(kib.parse::<u64>().unwrap() * 1024 + amount);
+    // What is free in the heap is enough for all that is small.
+    drop(std::hint::black_box(vec![0_u8; 100_000]));
+    setrlimit(Resource::Data, Rlimit { current, ..usual }).unwrap();
+    let result = run();
+    setrlimit(Resource::Data, usual).unwrap();
+    result
+}
+
+/// A pipe that holds these bytes, as a stream or in packets, and has no writer.
+fn filled_pipe(bytes: &[u8], has_packets: bool) -> OwnedFd {
+    let (reader, writer) = pipe();
+    rustix::pipe::fcntl_setpipe_size(&writer, 1 << 20).unwrap();
+    if has_packets {
+        rustix::fs::fcntl_setfl(&writer, OFlags::DIRECT).unwrap();
+    }
+    for part in bytes.chunks(4000) {
+        assert_eq!(rustix::io::write(&writer, part), Ok(part.len()));
+    }
+    reader
+}
+
+/// Checks that the sink, what was handed back and what is left are all bytes.
+fn check(
+    outcome: Result<Report, Error>,
+    sink: &File,
+    left: &[u8],
+    bytes: &[u8],
+    what: &str,
+) -> bool {
+    let arrived = contents(sink);
+    match outcome {
+        Ok(report) => {
+            assert_eq!(report.bytes(), bytes.len() as u64, "{what}");
+            assert_same(&arrived, bytes, what);
+            true
+        }
+        Err(error) => {
+            assert_eq!(error.side(), Side::Neither, "{what}: {error:#}");
+            let errno = Some(Errno::NOMEM.raw_os_error());
+            assert_eq!(error.raw_os_error(), errno, "{what}: {error:#}");
+            assert_eq!(error.bytes(), arrived.len() as u64, "{what}: {error:#}");
+            let all = [&arrived[..], error.undelivered(), left].concat();
+            assert_same(&all, bytes, &format!("{what}: {error:#}"));
+            false
+        }
+    }
+}
+
+#[test]
+fn memory_that_is_refused_loses_no_byte_of_a_pipe() {
+    let name = "refused_memory::memory_that_is_refused_loses_no_byte_of_a_pipe";
+    if !is_own_process(name, |_| {}) {
+        return;
+    }
+    let bytes = pattern(LEN);
+    for variant in [
+        Variant::Inspected,
+        Variant::Rate,
+        Variant::Appending,
+        Variant::TwoSinks,
+    ] {
+        for has_packets in [false, true] {
+            let mut n_successes = 0;
+            for amount in amounts() {
+                let source = filled_pipe(&bytes, has_packets);
+                let (sink, other_sink) = (file(b""), file(b""));
+                let appending = crate::files::appending(&sink);
+                let outcome = with_memory(amount, || {
+                    let transfer = Transfer::new(&source, &sink);
+                    match variant {
+                        Variant::Inspected => transfer.inspect(|_| ()).run(),
+                        Variant::Rate => transfer.rate_limit(100 << 20).run(),
+                        Variant::Appending => Transfer::new(&source, &appending).run(),
+                        Variant::TwoSinks => transfer.also_to(&other_sink).run(),
+                    }
+                });
+                let what = format!("{variant:?}, packets: {has_packets}, {amount} bytes");
+                let left = read_to_end(&source);
+                let is_whole = check(outcome, &sink, &left, &bytes, &what);
+                n_successes += usize::from(is_whole);
+                println!("{what}: {is_whole}, {} left", left.len());
+            }
+            assert!(n_successes > 0, "{variant:?}");
+        }
+    }
+}
+
+#[test]
+fn memory_that_is_refused_cuts_no_datagram() {
+    if !is_own_process(
+        "refused_memory::memory_that_is_refused_cuts_no_datagram",
+        |_| {},
+    ) {
+        return;
+    }
+    let message = pattern(100_000);
+    for amount in amounts() {
+        let (sender, source) = UnixDatagram::pair().unwrap();
+        sender.send(&message).unwrap();
+        let sink = file(b"");
+        let outcome = with_memory(amount, || {
+            Transfer::new(&source, &sink)
+                .limit(message.len() as u64)
+                .run()
+        });
+        source.set_nonblocking(true).unwrap();
+        let mut left = vec![0; message.len()];
+        let n = source.recv(&mut left).unwrap_or(0);
+        let what = format!("{amount} bytes");
+        check(outcome, &sink, &left[..n], &message, &what);
+    }
+}
