@@ -38,6 +38,8 @@ use event::{Event, FinishedInput, Phase};
 use objects::Objects;
 use signals::Signals;
 
+const LONGEST_WAIT_FOR_MESSAGE: Duration = Duration::from_millis(20);
+
 /// The thread that draws and handles signals.
 #[derive(Debug)]
 pub(crate) struct Display {
@@ -127,9 +129,14 @@ impl Display {
         self.send(Event::Resize(total, bytes));
     }
 
-    /// Writes a message above the display.
+    /// Writes a message above the display. Waits until it stands there, so that it comes before the
+    /// bytes that follow, where both go to the same place; but not for a terminal that accepts
+    /// nothing.
     pub(crate) fn write_message(&self, message: String) {
-        self.send(Event::Message(message));
+        let (written, is_written) = mpsc::sync_channel(0);
+        self.send(Event::Message(message, written));
+        // The other end is dropped, and nothing comes.
+        let _ = is_written.recv_timeout(LONGEST_WAIT_FOR_MESSAGE);
     }
 
     /// Writes the line of an input that has ended.
@@ -169,7 +176,7 @@ impl Display {
     }
 
     fn send(&self, event: Event) {
-        if let Err(mpsc::SendError(Event::Message(message))) = self.events.send(event) {
+        if let Err(mpsc::SendError(Event::Message(message, _))) = self.events.send(event) {
             message::warn(&message);
         }
     }

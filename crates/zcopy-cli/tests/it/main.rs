@@ -22,6 +22,7 @@ mod pv_remote;
 mod pv_transfer;
 mod pv_watch;
 mod pv_words;
+mod refused_memory;
 mod rows;
 mod several;
 mod sums;

@@ -118,7 +118,6 @@ fn memory_that_is_refused_loses_no_byte_of_a_pipe() {
                 let left = read_to_end(&source);
                 let is_whole = check(outcome, &sink, &left, &bytes, &what);
                 n_successes += usize::from(is_whole);
-                println!("{what}: {is_whole}, {} left", left.len());
             }
             assert!(n_successes > 0, "{variant:?}");
         }

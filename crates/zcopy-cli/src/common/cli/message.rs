@@ -57,6 +57,11 @@ pub fn warn(line: &str) {
     put(message);
 }
 
+/// Returns whether a transfer got no memory.
+pub(crate) fn is_of_memory(error: &zcopy::Error) -> bool {
+    error.side() == zcopy::Side::Neither && error.io_error_kind() == io::ErrorKind::OutOfMemory
+}
+
 /// Refers to `--help`, as GNU tools do after a usage error.
 pub fn refer_to_help() {
     let program = program().into_vec();

@@ -1,6 +1,7 @@
 //! The events that the display thread receives, and their data.
 
 use std::ffi::OsString;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use super::signals;
@@ -15,8 +16,8 @@ pub(crate) enum Event {
     Signal(signals::Event),
     /// Another phase begins. Its progress starts at zero.
     Phase(Phase),
-    /// A message for the user.
-    Message(String),
+    /// A message for the user. The sender is dropped when it has been written.
+    Message(String, SyncSender<()>),
     /// An input has ended.
     EndOfFile(FinishedInput),
     /// A request of another process.

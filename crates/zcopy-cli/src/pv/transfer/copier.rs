@@ -231,7 +231,12 @@ impl<'a> Copier<'a> {
             }
             _ => {
                 let cause = message::worded(&message::cause(&error));
-                self.fail(Status::TRANSFER, format!("{}: {cause}", display_name(name)));
+                let what = if message::is_of_memory(&error) {
+                    "memory allocation failure".to_owned()
+                } else {
+                    display_name(name)
+                };
+                self.fail(Status::TRANSFER, format!("{what}: {cause}"));
                 ControlFlow::Continue(())
             }
         }

@@ -34,6 +34,15 @@ fn a_missing_file_is_told_and_the_others_have_their_turn() {
 }
 
 #[test]
+fn a_missing_file_is_told_before_the_bytes_of_the_next() {
+    for _ in 0..20 {
+        let outcome = as_pv("pv -q f missing g 2>&1");
+        let said = "hi\npv: missing: No such file or directory\nthere\n";
+        ends(&outcome, 2, "", said);
+    }
+}
+
+#[test]
 fn a_directory_is_told_and_the_others_have_their_turn() {
     let error = "pv: dir: Is a directory\n";
     ends(&as_pv("pv -q dir f"), 16, error, "hi\n");

@@ -70,7 +70,7 @@ impl DisplayLoop {
                 }
             }
             Event::Remote(incoming) => self.first.serve(incoming, self.output.as_mut()),
-            Event::Message(message) => {
+            Event::Message(message, _written) => {
                 let is_ended = self.first.last.is_some();
                 let view = self.output.as_mut().filter(|_| is_ended);
                 view.unwrap_or(&mut self.first).warn(&message);

@@ -1,0 +1,100 @@
+//! Processes that may have little memory (`RLIMIT_DATA`).
+
+use std::fs::File;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::thread;
+
+use crate::child::{under, zc_cat, zc_pv, zc_tee};
+use crate::files::{assert_same, pattern, write_all};
+use crate::skip::has_program;
+
+const LEN: usize = 1_000_000;
+
+/// What a tool that had this much memory has done.
+struct Outcome {
+    is_success: bool,
+    said: String,
+    /// What it wrote, and what it left in its input.
+    written: Vec<u8>,
+    left: Vec<u8>,
+}
+
+/// Runs a tool that may have this many bytes of memory, behind a pipe.
+fn run(tool: &Command, limit: u64, bytes: &[u8]) -> Outcome {
+    let (mut input, feed) = std::io::pipe().unwrap();
+    let mut limited = under(&["prlimit", &format!("--data={limit}"), "--core=0"], tool);
+    let mut child = limited
+        .stdin(input.try_clone().unwrap())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The command holds an end of the pipe.
+    drop(limited);
+    let to_write = bytes.to_vec();
+    let writer = thread::spawn(move || assert!(write_all(&feed, &to_write)));
+    let mut stderr = child.stderr.take().unwrap();
+    let said = thread::spawn(move || {
+        let mut said = Vec::new();
+        stderr.read_to_end(&mut said).unwrap();
+        String::from_utf8_lossy(&said).into_owned()
+    });
+    let mut written = Vec::new();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_to_end(&mut written).unwrap();
+    let is_success = child.wait().unwrap().success();
+    let mut left = Vec::new();
+    input.read_to_end(&mut left).unwrap();
+    writer.join().unwrap();
+    Outcome {
+        is_success,
+        said: said.join().unwrap(),
+        written,
+        left,
+    }
+}
+
+#[test]
+fn a_tool_that_gets_little_memory_copies_all_or_leaves_all() {
+    if !has_program("prlimit") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    // It has no tabs, so that `-T` changes nothing.
+    let bytes: Vec<u8> = pattern(LEN)
+        .into_iter()
+        .map(|byte| byte.max(b' '))
+        .collect();
+    let (cat, mut formatting) = (zc_cat(), zc_cat());
+    formatting.arg("-T");
+    let (mut pv, mut tee) = (zc_pv(), zc_tee());
+    pv.arg("-q");
+    tee.arg(&path);
+    for (tool, message) in [
+        (&cat, None),
+        (&formatting, Some("memory exhausted")),
+        (
+            &pv,
+            Some("memory allocation failure: Cannot allocate memory"),
+        ),
+        (&tee, None),
+    ] {
+        let (mut n_successes, mut has_said) = (0, message.is_none());
+        for limit in (2..40).map(|n| n * (48 << 10)) {
+            File::create(&path).unwrap();
+            let outcome = run(tool, limit, &bytes);
+            let what = format!("{tool:?}, {limit} bytes: {}", outcome.said);
+            if outcome.is_success {
+                n_successes += 1;
+                assert_same(&outcome.written, &bytes, &what);
+            } else {
+                assert_same(&outcome.left, &bytes, &what);
+                has_said |= message.is_some_and(|message| outcome.said.contains(message));
+            }
+        }
+        assert!(n_successes > 0, "{tool:?}");
+        assert!(has_said, "{tool:?}");
+    }
+}
