@@ -44,7 +44,7 @@ impl CallError {
         Self { call, side, cause }
     }
 
-    /// Returns the error for memory that was refused (`ENOMEM`). No byte has left the source for it.
+    /// Returns the error for memory that was refused (`ENOMEM`).
     pub(crate) fn no_memory(errno: Errno) -> Self {
         Self::new("malloc", Side::Neither, errno)
     }

@@ -197,10 +197,13 @@ impl<'a> CopyState<'a> {
             return Vec::new();
         }
         let mut bytes = self.buffer.take_pending();
-        if let Some(pipe) = &mut self.pipe {
-            pipe.read_to_end(kernel, &mut bytes);
+        let is_whole = match &mut self.pipe {
+            Some(pipe) => pipe.read_to_end(kernel, &mut bytes),
+            None => true,
+        };
+        if is_whole {
+            self.source.read_reserved(kernel, &mut bytes);
         }
-        self.source.read_reserved(kernel, &mut bytes);
         bytes
     }
 }

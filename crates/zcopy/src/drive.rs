@@ -248,30 +248,12 @@ fn poll<K: Kernel>(
     context.polled = emptied(polled);
     match outcome {
         Ok(_) => Ok(Wakeup::Poll),
-        Err(Errno::INVAL) => {
-            sleep_unpolled(&context.kernel, timeout);
-            for awaited in &mut context.awaited {
-                if awaited.is_pending() && awaited.event == Event::Ready {
-                    awaited.state = PollState::Polled(awaited.events());
-                }
-            }
-            Ok(Wakeup::Poll)
-        }
         Err(Errno::INTR) => {
             context.pacer.interrupt();
             Ok(Wakeup::Signal)
         }
         Err(errno) => Err(CallError::new("poll", Side::Neither, errno).into()),
     }
-}
-
-/// Sleeps for a moment at most, without looking at any descriptor.
-///
-/// `poll(2)` fails with `EINVAL` if another process has lowered the limit of descriptors of this one
-/// below the number that is polled. Then calls are tried without knowing who is ready.
-pub(crate) fn sleep_unpolled<K: Kernel>(kernel: &K, timeout: Option<Duration>) {
-    let pause = timeout.map_or(RETRY_DELAY, |timeout| timeout.min(RETRY_DELAY));
-    let _ = kernel.poll(&mut [], Some(pause));
 }
 
 /// Returns what `poll(2)` watches for the caller's `Stop`.
@@ -343,13 +325,7 @@ pub(crate) fn sleep_unless_stopped<K: Kernel>(
     time: Duration,
 ) -> sys::Result<usize> {
     match stop.map(stop_event) {
-        Some(event) => {
-            let slept = kernel.poll(&mut [event], Some(time));
-            if slept == Err(Errno::INVAL) {
-                sleep_unpolled(kernel, Some(time));
-            }
-            slept
-        }
+        Some(event) => kernel.poll(&mut [event], Some(time)),
         None => kernel.poll(&mut [], Some(time)),
     }
 }

@@ -177,11 +177,10 @@ impl<'fd> Endpoint<'fd> {
         quarter.clamp(4096, 1 << 20) as u64
     }
 
-    /// Whether it polls as writable, or as broken; the next call then returns the error. True if
-    /// `poll(2)` fails: then only a call shows it.
+    /// Whether it polls as writable, or as broken; the next call then returns the error.
     pub(crate) fn is_writable<K: Kernel>(&self, kernel: &K) -> bool {
         let found = self.poll(kernel, PollFlags::OUT);
-        found.map_or(true, |found| {
+        found.is_ok_and(|found| {
             !found.is_empty() && PolledError::of(kernel, self.fd, found) != PolledError::False
         })
     }
@@ -213,10 +212,8 @@ impl<'fd> Endpoint<'fd> {
         if !self.info.can_starve() {
             return Available::Bytes;
         }
-        let Ok(found) = self.poll(kernel, PollFlags::IN) else {
-            // A limit of no descriptors forbids to poll one. A read shows what there is.
-            return Available::Bytes;
-        };
+        let found = self.poll(kernel, PollFlags::IN);
+        let found = found.unwrap_or(PollFlags::empty());
         let is_at_end = match self.info.kind {
             _ if found.is_empty() => return Available::Nothing,
             Kind::Pipe => is_hang_up(found),

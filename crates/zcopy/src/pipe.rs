@@ -139,13 +139,15 @@ impl Pipe {
         found
     }
 
-    /// Appends all bytes that the pipe holds to `bytes`, or none if memory is refused.
-    pub(crate) fn read_to_end<K: Kernel>(&mut self, kernel: &K, bytes: &mut Vec<u8>) {
+    /// Appends all bytes that the pipe holds to `bytes`, or fewer if memory is refused. Returns
+    /// whether these are all: if not, no other bytes follow them.
+    pub(crate) fn read_to_end<K: Kernel>(&mut self, kernel: &K, bytes: &mut Vec<u8>) -> bool {
         let len = std::mem::take(&mut self.in_flight) as usize;
         // The pipe holds these bytes, so that the reads neither sleep nor fail.
-        read_up_to(len, bytes, |_, room| {
+        let n = read_up_to(len, bytes, |_, room| {
             kernel.read(self.reader(), None, room, Blocking::MaySleep)
         });
+        n == len
     }
 
     pub(crate) fn reader(&self) -> BorrowedFd<'_> {

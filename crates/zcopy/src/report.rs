@@ -270,7 +270,8 @@ impl Report {
     }
 
     /// Returns the number of bytes that became holes in the sink instead of being written. For
-    /// `/dev/null` these are the holes of the source that were not read.
+    /// `/dev/null` these are the holes of the source that were not read. On FUSE a hole of less
+    /// than 64 KiB over old bytes of the sink counts, too, though zeros are written for it.
     ///
     /// # Examples
     ///
@@ -375,7 +376,7 @@ impl Report {
     /// The bytes of a regular file or block device are not returned, because the file still has
     /// them: the transfer moves the cursor back over them. It returns them if it cannot move the
     /// cursor, because another process or thread has moved it meanwhile, or because the file has no
-    /// positions.
+    /// positions. If memory is refused, it returns the first of the bytes, and the rest is lost.
     ///
     /// For a [`FilterTransfer`](crate::FilterTransfer) these are the bytes that the filter has
     /// produced and the sink has not accepted, whatever the source is.

@@ -15,7 +15,6 @@ use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use rustix::event::Timespec;
 use rustix::fs::{AtFlags, FallocateFlags, Mode, StatxFlags};
 use rustix::io::IoSliceMut;
 use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
@@ -37,6 +36,7 @@ use nowait::{read_nowait, write_nowait};
 
 mod kernel;
 mod nowait;
+mod poll;
 mod spare;
 
 /// A `struct iovec`.
@@ -393,9 +393,7 @@ impl Kernel for Linux {
     }
 
     fn poll(&self, fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize> {
-        // A time-out that is too long for the kernel counts as no time-out.
-        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        rustix::event::poll(fds, timeout.as_ref())
+        poll::poll(fds, timeout)
     }
 
     fn now(&self) -> Duration {

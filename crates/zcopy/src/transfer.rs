@@ -161,7 +161,7 @@ pub use series::Series;
 /// the sink by seeking over it. If no data follows a hole, the transfer writes its last byte and
 /// punches it out again: this sets the length of the sink, and does not shorten a file that another
 /// process has extended meanwhile. The transfer writes zeros if the file system of the sink refuses
-/// to punch a hole, and on FUSE for less than 64 KiB over bytes of the sink.
+/// to punch a hole, and on FUSE for a hole of less than 64 KiB over bytes of the sink.
 #[must_use = "a transfer does nothing until it is run"]
 pub struct Transfer<'a, Source = BorrowedFd<'a>, Sink = BorrowedFd<'a>> {
     source: Source,

@@ -13,7 +13,7 @@ use crate::common::io::same_file::is_pair_refused;
 pub(super) enum CopyError {
     /// The operand failed. The next one is tried.
     Input(anyhow::Error),
-    /// Standard output failed, or there is no memory, which ends the program.
+    /// The program ends: standard output failed, or memory is refused.
     Output(anyhow::Error),
 }
 
@@ -36,7 +36,7 @@ impl CopyError {
         match error.side() {
             zcopy::Side::Sink => Self::output(message::cause(error)),
             _ if is_pair_refused(error) => Self::input_is_output(name),
-            _ if message::is_of_memory(error) => Self::Output(anyhow!("memory exhausted")),
+            _ if message::is_out_of_memory(error) => Self::Output(anyhow!("memory exhausted")),
             _ => Self::input(name, message::cause(error)),
         }
     }

@@ -22,7 +22,8 @@ mod sampler;
 
 use std::ffi::OsStr;
 use std::io;
-use std::sync::mpsc::{self, Sender};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -38,7 +39,8 @@ use event::{Event, FinishedInput, Phase};
 use objects::Objects;
 use signals::Signals;
 
-const LONGEST_WAIT_FOR_MESSAGE: Duration = Duration::from_millis(20);
+/// How long the transfer waits for a message to be written.
+const LONGEST_WAIT_FOR_MESSAGE: Duration = Duration::from_secs(1);
 
 /// The thread that draws and handles signals.
 #[derive(Debug)]
@@ -47,6 +49,8 @@ pub(crate) struct Display {
     /// The status of a transfer that is not shown, if the threads cannot be started. Then signals
     /// end the process by themselves.
     threads: Result<Threads, Status>,
+    /// Whether a message has waited too long.
+    is_clogged: AtomicBool,
 }
 
 /// The threads of a display.
@@ -116,7 +120,11 @@ impl Display {
                 Err(unshown)
             }
         };
-        Ok(Self { events, threads })
+        Ok(Self {
+            events,
+            threads,
+            is_clogged: AtomicBool::new(false),
+        })
     }
 
     /// Starts another phase, on a line of its own.
@@ -129,14 +137,17 @@ impl Display {
         self.send(Event::Resize(total, bytes));
     }
 
-    /// Writes a message above the display. Waits until it stands there, so that it comes before the
-    /// bytes that follow, where both go to the same place; but not for a terminal that accepts
-    /// nothing.
+    /// Writes a message above the display. Waits until the message is written, so that it precedes
+    /// the bytes that follow, where both go to the same place. Does not wait again if standard error
+    /// has accepted no message for a second.
     pub(crate) fn write_message(&self, message: String) {
-        let (written, is_written) = mpsc::sync_channel(0);
-        self.send(Event::Message(message, written));
-        // The other end is dropped, and nothing comes.
-        let _ = is_written.recv_timeout(LONGEST_WAIT_FOR_MESSAGE);
+        let (dropped_when_written, wait) = mpsc::sync_channel(0);
+        self.send(Event::Message(message, dropped_when_written));
+        if !self.is_clogged.load(Ordering::Relaxed) {
+            let waited = wait.recv_timeout(LONGEST_WAIT_FOR_MESSAGE);
+            let is_clogged = waited == Err(RecvTimeoutError::Timeout);
+            self.is_clogged.store(is_clogged, Ordering::Relaxed);
+        }
     }
 
     /// Writes the line of an input that has ended.

@@ -66,11 +66,14 @@ impl FilterState {
     ///
     /// `ENOMEM`.
     fn allocate(&mut self) -> Result<(), CallError> {
+        if self.input_buffer.capacity() < READ {
+            let mut input_buffer = read_ahead::input_buffer().map_err(CallError::no_memory)?;
+            input_buffer.extend_from_slice(self.input_buffer.pending());
+            self.input_buffer = input_buffer;
+        }
         if !self.output_buffer.has_memory() {
-            let input_buffer = read_ahead::input_buffer().map_err(CallError::no_memory)?;
             let output_buffer = Buffer::with_capacity(buffer::DEFAULT_CAPACITY);
             self.output_buffer = output_buffer.map_err(CallError::no_memory)?;
-            self.input_buffer = input_buffer;
         }
         Ok(())
     }

@@ -304,10 +304,6 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         match self.kernel.poll(polled.fds(), interest.timeout) {
             // The next step checks the time limits.
             Ok(0) | Err(Errno::INTR) => return Ok(()),
-            Err(Errno::INVAL) => {
-                drive::sleep_unpolled(&self.kernel, interest.timeout);
-                return Ok(());
-            }
             Ok(_) => {}
             Err(errno) => return Err(self.fail_by(CallError::new("poll", Side::Neither, errno))),
         }

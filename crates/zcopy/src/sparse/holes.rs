@@ -16,10 +16,11 @@ use crate::sys::{Blocking, Errno, Kernel, retried};
 /// most.
 const TAIL: u64 = 1 << 20;
 
-/// The largest block, in bytes, of a file system that a server holds.
+/// The largest block, in bytes, of a file system in user space.
 ///
 /// fuse2fs 1.47 returns success for a hole from the beginning of a block to a place within that
-/// block, and leaves the old bytes. So a hole there that is shorter gets zeros instead.
+/// block, and leaves the old bytes. So on FUSE a hole that is shorter than this block gets zeros
+/// instead.
 const LARGEST_BLOCK_OF_A_SERVER: u64 = 64 << 10;
 
 /// The holes made in a sink.

@@ -39,15 +39,15 @@ pub(super) const MAX_BUFFERS: usize = 65;
 pub(crate) const LONGEST_DISCARD: usize = MAX_BUFFERS * DISCARD_ROOM;
 
 /// Appends up to `len` bytes with `read`, which receives the number of bytes so far and memory for
-/// the rest. Appends fewer if a read returns 0 or fails, and none if memory is refused. Returns their
-/// number.
+/// the rest. Appends fewer if a read returns 0 or fails, or if so much memory is refused. Returns
+/// their number.
 pub(crate) fn read_up_to(
-    len: usize,
+    mut len: usize,
     bytes: &mut Vec<u8>,
     mut read: impl FnMut(usize, &mut [u8]) -> Result<usize>,
 ) -> usize {
-    if bytes.try_reserve_exact(len).is_err() {
-        return 0;
+    while bytes.try_reserve_exact(len).is_err() {
+        len /= 2;
     }
     let start = bytes.len();
     bytes.resize(start + len, 0);

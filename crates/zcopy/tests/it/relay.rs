@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::net::SocketType;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use zcopy::{Ended, Relay, RelayProgressed, Stop, Strategy};
 
 use crate::concurrency::bounded;
@@ -316,6 +317,29 @@ fn a_relay_holds_a_pipe_only_while_bytes_come_in_bulk() {
         before,
         "while bytes move in the other direction"
     );
+}
+
+/// `poll(2)` fails if the process may open no descriptor at all.
+#[test]
+fn a_wait_that_fails_ends_a_relay_with_the_bytes_that_have_moved() {
+    let test = "relay::a_wait_that_fails_ends_a_relay_with_the_bytes_that_have_moved";
+    if !is_own_process(test, |_| {}) {
+        return;
+    }
+    let (mut client, front) = UnixStream::pair().unwrap();
+    let (back, _server) = UnixStream::pair().unwrap();
+    let mut relay = Relay::new(front, back).start().unwrap();
+    client.write_all(b"hello").unwrap();
+    while !matches!(relay.step(100).unwrap(), RelayProgressed::Blocked(_)) {}
+    let limit = getrlimit(Resource::Nofile);
+    let current = Some(0);
+    setrlimit(Resource::Nofile, Rlimit { current, ..limit }).unwrap();
+    let error = relay.drive().unwrap_err();
+    setrlimit(Resource::Nofile, limit).unwrap();
+    assert_eq!(error.bytes(), 5);
+    let report = error.relay_report().unwrap();
+    assert_eq!(report.a_to_b().bytes(), 5);
+    assert_eq!(report.a_to_b().ended(), Ended::Failed);
 }
 
 /// Bulk arrives in pieces of which some are short, and reading and writing what follows such a

@@ -57,8 +57,8 @@ pub fn warn(line: &str) {
     put(message);
 }
 
-/// Returns whether a transfer got no memory.
-pub(crate) fn is_of_memory(error: &zcopy::Error) -> bool {
+/// Returns whether a transfer failed because memory was refused.
+pub(crate) fn is_out_of_memory(error: &zcopy::Error) -> bool {
     error.side() == zcopy::Side::Neither && error.io_error_kind() == io::ErrorKind::OutOfMemory
 }
 

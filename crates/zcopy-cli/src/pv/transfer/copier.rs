@@ -231,7 +231,7 @@ impl<'a> Copier<'a> {
             }
             _ => {
                 let cause = message::worded(&message::cause(&error));
-                let what = if message::is_of_memory(&error) {
+                let what = if message::is_out_of_memory(&error) {
                     "memory allocation failure".to_owned()
                 } else {
                     display_name(name)

@@ -211,20 +211,32 @@ impl<'a> Backlog<'a> {
         self.state.buffer.consume(n as usize)
     }
 
-    /// Returns the bytes from this position on, out of the buffer and the private pipe.
-    pub(crate) fn bytes_from<K: Kernel>(&mut self, kernel: &K, position: u64) -> Vec<u8> {
+    /// Appends the bytes from this position on, out of the buffer and the private pipe, to `bytes`.
+    /// Returns whether these are all: if memory is refused, some are missing at the end.
+    pub(crate) fn read_from<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        position: u64,
+        bytes: &mut Vec<u8>,
+    ) -> bool {
         let in_pipe_from = position.saturating_sub(self.head_position) as usize;
-        let n_passed = position.saturating_sub(self.buffered_from()) as usize;
-        let n_buffered = self.state.buffer.pending().len();
-        self.state.buffer.consume(n_passed.min(n_buffered));
-        let mut bytes = self.state.buffer.take_pending();
-        let n_buffered = bytes.len();
-        if let Some(pipe) = &mut self.state.pipe {
-            pipe.read_to_end(kernel, &mut bytes);
+        let passed = position.saturating_sub(self.buffered_from()) as usize;
+        let buffer = &mut self.state.buffer;
+        buffer.consume(passed.min(buffer.pending().len()));
+        let mut buffered = buffer.take_pending();
+        if bytes.is_empty() {
+            // A copy would need more memory.
+            *bytes = buffered;
+        } else {
+            bytes.append(&mut buffered);
         }
-        let end = bytes.len().min(n_buffered + in_pipe_from);
-        bytes.drain(n_buffered..end);
-        bytes
+        let Some(pipe) = &mut self.state.pipe else {
+            return true;
+        };
+        let n_before = bytes.len();
+        let is_whole = pipe.read_to_end(kernel, bytes);
+        bytes.drain(n_before..bytes.len().min(n_before + in_pipe_from));
+        is_whole
     }
 }
 

@@ -68,18 +68,20 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         let slowest = self.live().find(|(_, sink)| sink.delivered == delivered);
         let slowest = slowest.map_or(self.detached_last, |(index, _)| index);
         let sink = &mut self.sinks[slowest];
-        let mut bytes = Vec::new();
+        let (mut bytes, mut is_whole) = (Vec::new(), true);
         if sink.served_by == Strategy::SplicePipe {
             bytes = sink.state.buffer.take_pending();
             if let Some(pipe) = &mut sink.state.pipe {
-                pipe.read_to_end(&self.context.kernel, &mut bytes);
+                is_whole = pipe.read_to_end(&self.context.kernel, &mut bytes);
             }
         }
         let from = delivered + bytes.len() as u64;
-        bytes.append(&mut self.backlog.bytes_from(&self.context.kernel, from));
-        bytes.append(&mut surplus);
-        let source = &mut self.backlog.state.source;
-        source.read_reserved(&self.context.kernel, &mut bytes);
+        let kernel = &self.context.kernel;
+        if is_whole && self.backlog.read_from(kernel, from, &mut bytes) {
+            bytes.append(&mut surplus);
+            let source = &mut self.backlog.state.source;
+            source.read_reserved(kernel, &mut bytes);
+        }
         bytes
     }
 

@@ -10,7 +10,7 @@ use crate::copy_state::StepBudget;
 use crate::endpoint::Endpoint;
 use crate::engine::Flow;
 use crate::error::RunError;
-use crate::fd_info::{Kind, SECTOR};
+use crate::fd_info::{FileSystem, Kind, SECTOR};
 use crate::pipe;
 use crate::report::{Attempt, Ended};
 use crate::side::Side;
@@ -207,7 +207,8 @@ impl<K: Kernel> PairEngine<'_, K> {
             _ if self.state.source.info.kind == Kind::Pipe => Side::Sink,
             // They take everything, but for a pipe without readers.
             _ if matches!(self.state.sink.info.kind, Kind::Null | Kind::Pipe) => Side::Source,
-            // Before Linux 6.5 the call may have failed at a later byte, and accepted none before it.
+            // On FUSE before Linux 6.5 the call may have failed at a later byte, and accepted none
+            // before it.
             _ => match self.peek().and_then(|_| self.peek_far()) {
                 Ok(_) => Side::Sink,
                 Err(found) if found == errno => Side::Source,
@@ -249,17 +250,20 @@ impl<K: Kernel> PairEngine<'_, K> {
         Ok(read.saturating_sub(before))
     }
 
-    /// Reads as far ahead as one call of the kernel may have read. Returns 0 without a call if the
-    /// source has no positions.
+    /// Reads as far ahead as a server of FUSE may have been asked for. Returns 0 without a call if
+    /// the source is elsewhere, or if there is no memory.
     fn peek_far(&self) -> Result<usize, Errno> {
         /// The most bytes that a server of FUSE is asked for at a time, by default.
         const FAR: usize = 128 << 10;
-        if !self.state.source.info.is_seekable() {
+        let mut memory = Vec::new();
+        let is_on_fuse = self.state.source.info.file_system == FileSystem::Fuse;
+        if !is_on_fuse || memory.try_reserve_exact(FAR + ALIGNMENT).is_err() {
             return Ok(0);
         }
+        memory.resize(FAR + ALIGNMENT, 0);
         let position = self.state.source.current_position(&self.context.kernel)?;
         let block = position / ALIGNMENT as u64 * ALIGNMENT as u64;
-        self.read_at(block, FAR, &mut vec![0; FAR + ALIGNMENT])
+        self.read_at(block, FAR, &mut memory)
     }
 
     /// Reads up to `len` bytes at a position into a part of `memory` that is aligned for

@@ -12,7 +12,12 @@ impl<K: Kernel> PairEngine<'_, K> {
     pub(super) fn return_undelivered(&mut self) -> Vec<u8> {
         let prefix_left = self.prefix_left() as usize;
         let mut bytes = self.state.buffer.consume(prefix_left).to_vec();
-        bytes.append(&mut self.state.return_in_flight(&self.context.kernel));
+        let mut in_flight = self.state.return_in_flight(&self.context.kernel);
+        if bytes.is_empty() {
+            // A copy would need more memory.
+            return in_flight;
+        }
+        bytes.append(&mut in_flight);
         bytes
     }
 

@@ -95,11 +95,8 @@ fn promise_5_a_tick_costs_no_calls_between_files() {
     }
 }
 
-/// A tick does not keep a stream from its offload. Each pair gets several tries, with and without a
-/// tick: a plan reads a stream that comes in small pieces, as on a slow machine, for as long as it
-/// does.
-/// Waits until the writer of a socket does not get on. Bytes that come in small pieces are read.
-fn until_it_is_full(socket: &OwnedFd) {
+/// Waits until the writer of this socket waits for room. Bytes that come in small pieces are read.
+fn wait_until_full(socket: &OwnedFd) {
     let mut before = 0;
     loop {
         std::thread::sleep(Duration::from_millis(10));
@@ -111,6 +108,9 @@ fn until_it_is_full(socket: &OwnedFd) {
     }
 }
 
+/// A tick does not keep a stream from its offload. Each pair gets several tries, with and without a
+/// tick: a plan reads a stream that comes in small pieces, as on a slow machine, for as long as it
+/// does.
 #[test]
 fn promise_5_a_tick_changes_no_strategy() {
     const N_TRIES: usize = 10;
@@ -127,7 +127,7 @@ fn promise_5_a_tick_changes_no_strategy() {
             let source = Source::new(from, &bytes)?;
             let sink = Sink::new(to)?;
             if from == SourceKind::UnixStream {
-                until_it_is_full(&source.fd);
+                wait_until_full(&source.fd);
             }
             let transfer = Transfer::new(&source.fd, &sink.fd);
             let transfer = transfer.maybe_tick(tick);
