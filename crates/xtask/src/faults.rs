@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, ensure};
 
 use crate::strace;
-use crate::sweep::{Options, Report, Sweep, print_names};
+use crate::sweep::{NONE_LOST, Options, Report, Sweep, print_names};
 use crate::verdict::judge;
 use series::{Fault, Offer, Series};
 
@@ -20,9 +20,7 @@ mod accepted;
 mod errnos;
 mod series;
 
-/// Text for a sweep without wrong outcomes.
-const NONE_LOST: &str = ": no byte was lost, doubled or miscounted";
-/// The same, if some wrong outcomes are accepted.
+/// Text for a sweep with no wrong outcomes but accepted ones.
 const NONE_ELSE_LOST: &str = ", but for those below: no other byte was lost, doubled or miscounted";
 
 #[derive(Debug, clap::Args)]

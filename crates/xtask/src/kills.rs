@@ -91,7 +91,7 @@ fn sweep(
                 scenarios.len(),
                 runs.len()
             ),
-            format!("{} wrong outcomes", sweep.n_wrong()),
+            sweep.wrong_line(),
         ],
         n_reached: n_killed,
     };

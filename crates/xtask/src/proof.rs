@@ -45,13 +45,22 @@ pub(crate) fn record_in(page: &'static str, heading: &str, text: &str) -> anyhow
         commit.push_str("-dirty");
     }
     let kernel = output("uname", &["-r"])?;
-    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let arguments: Vec<_> = std::env::args().skip(1).map(quoted).collect();
     let section = format!(
         "`cargo xtask {}`, {date}, commit {commit}, Linux {kernel}:\n\n{text}\n",
         arguments.join(" ")
     );
     fs::write(&path, replace(&old, heading, &section)).context(page)?;
     summarize(&root)
+}
+
+/// Returns an argument as a shell reads it.
+fn quoted(argument: String) -> String {
+    if argument.contains(' ') {
+        format!("'{argument}'")
+    } else {
+        argument
+    }
 }
 
 /// Writes the table at the head of the page anew.

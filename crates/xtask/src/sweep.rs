@@ -24,6 +24,9 @@ mod options;
 mod pool;
 mod traced;
 
+/// Text for a sweep without wrong outcomes.
+pub(crate) const NONE_LOST: &str = ": no byte was lost, doubled or miscounted";
+
 /// A sweep under way: its options, the programs, and a directory for what their runs need.
 #[derive(Debug)]
 pub(crate) struct Sweep {
@@ -182,6 +185,13 @@ impl Sweep {
     ) -> String {
         let options = self.options.repeating(scenario);
         format!("cargo xtask {subcommand} {options} {run}")
+    }
+
+    /// Returns the line of a report that tells the number of wrong outcomes.
+    pub(crate) fn wrong_line(&self) -> String {
+        let n_wrong = self.n_wrong();
+        let note = if n_wrong == 0 { NONE_LOST } else { "" };
+        format!("{n_wrong} wrong outcomes{note}")
     }
 
     /// The number of wrong outcomes until now.

@@ -10,8 +10,8 @@ const HEADING: &str = "Summary";
 /// Returns the table, as a section. `others` are the other pages, with their names.
 pub(super) fn section(page: &str, others: &[(&str, &str)]) -> String {
     let mut text =
-        "One row for each section below, and for those of the linked page. *Not told* means \
-         that the section measures, or tells its outcome in words.\n\n\
+        "One row for each section below, and for those of the linked page. *Known ones* are \
+         listed in the section, with their reasons.\n\n\
          | section | date | commit | outcome |\n|---|---|---|---|\n"
             .to_owned();
     let pages = std::iter::once(("", page)).chain(others.iter().copied());
@@ -68,9 +68,9 @@ fn outcome(body: &str) -> String {
         .find(|line| OUTCOME_PHRASES.iter().any(|words| line.contains(words)));
     if let Some(line) = found {
         let line = line.trim_start_matches("- ");
-        return line.split(':').next().unwrap_or(line).to_owned();
+        return line.replace("those below", "known ones");
     }
-    of_tests(body).unwrap_or_else(|| "not told".to_owned())
+    of_tests(body).unwrap_or_else(|| "in the section".to_owned())
 }
 
 /// The sums of the columns of a table of tests.
@@ -98,7 +98,7 @@ mod tests {
 
     const PAGE: &str = "# Proof\n\nWords.\n\n## Failing calls\n\n\
         `cargo xtask faults`, 2026-11-23, commit 25959e67e6e9, Linux 6.18:\n\n\
-        - 122 scenarios\n- 0 wrong outcomes, but for those below: no other\n\n\
+        - 122 scenarios\n- 0 wrong outcomes, but for those below: no other byte was lost\n\n\
         ## Start-up\n\n`cargo xtask start-up`, 2026-11-25, commit 64d2-dirty, Linux 6.18:\n\n\
         | command | median |\n|---|---:|\n| `cat` | 794 |\n\n\
         ## By hand\n\nNo commit.\n";
@@ -117,8 +117,8 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "| [Failing calls](#failing-calls) | 2026-11-23 | 25959e67e6e9 | 0 wrong outcomes, but for those below |",
-                "| [Start-up](#start-up) | 2026-11-25 | 64d2-dirty | not told |",
+                "| [Failing calls](#failing-calls) | 2026-11-23 | 25959e67e6e9 | 0 wrong outcomes, but for known ones: no other byte was lost |",
+                "| [Start-up](#start-up) | 2026-11-25 | 64d2-dirty | in the section |",
                 "| [bullseye: tests of `zcopy`](kernels.md#bullseye-tests-of-zcopy) | 2026-11-28 | \
                  6cfc | 1163 passed, 1 failed, 0 not ended |",
             ]

@@ -68,7 +68,7 @@ pub(super) fn sweep(
                 scenarios.len(),
                 runs.len()
             ),
-            format!("{} wrong outcomes", sweep.n_wrong()),
+            sweep.wrong_line(),
         ],
         n_reached: n_lowered,
     };

@@ -18,13 +18,18 @@ pub(crate) fn skip(reason: &str) {
     );
 }
 
-/// Prints a reason once, past the harness, which hides the output of passing tests. Never fails:
-/// for conditions that no installation changes, such as a missing kernel driver.
+/// Prints a reason once for each test, past the harness, which hides the output of passing tests.
+/// Never fails: for conditions that no installation changes, such as a missing kernel driver.
 pub(crate) fn report(reason: &str) {
     static REPORTED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+    // The harness names the thread of a test after it.
+    let line = match std::thread::current().name() {
+        Some(test) => format!("{test}: {reason}"),
+        None => reason.to_owned(),
+    };
     let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
-    if reported.insert(reason.to_owned()) {
-        let _ = writeln!(std::io::stderr(), "SKIPPED: {reason}");
+    if reported.insert(line.clone()) {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {line}");
     }
 }
 

@@ -10,7 +10,7 @@ use rustix::net::SocketType;
 use zcopy::{Candidate, Plan, Sparse, Strategy, Transfer, Verdict};
 
 use crate::endpoints::{Sink, SinkKind as K, Source, SourceKind as S, pipe, unix};
-use crate::files::{file, file_in, pattern, reopen};
+use crate::files::{file_in, pattern, reopen, set_cursor, write_all};
 use crate::mounts::Fs;
 
 const PAGE: &str = include_str!("../../../../docs/strategies.md");
@@ -401,7 +401,9 @@ fn a_pipe_is_spliced_to_a_file_at_an_offset() {
 /// The descriptors that only the first two rows name.
 #[test]
 fn odd_descriptors_are_read_and_written() {
-    let source = file(&pattern(LONG));
+    let source = rustix::fs::memfd_create("zcopy", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    assert!(write_all(&source, &pattern(LONG)));
+    set_cursor(&source, 0);
     let (reader, writer) = pipe();
     let (datagrams, _other) = unix(SocketType::DGRAM);
     let unknown: OwnedFd = eventfd(0, EventfdFlags::empty()).unwrap();
