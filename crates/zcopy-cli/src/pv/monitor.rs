@@ -69,12 +69,15 @@ pub(crate) fn run(mut settings: Settings, monitor: &Monitor) -> Status {
         Ok(started) => started,
         Err(refusal) => return refusal.report(&settings, objects),
     };
-    let (outcome, digest) = match started.monitor(&settings, monitor, objects, dies_of_sigpipe) {
+    let (mut outcome, digest) = match started.monitor(&settings, monitor, objects, dies_of_sigpipe)
+    {
         Ok(outcome) => outcome,
         Err(refusal) => return refusal.report(&settings, None),
     };
     if let Some(line) = digest {
-        message::line(&line);
+        outcome
+            .status
+            .add(Status::of_written(&message::line(&line)));
     }
     if outcome.is_unread && dies_of_sigpipe {
         sys::raise_default(libc::SIGPIPE);

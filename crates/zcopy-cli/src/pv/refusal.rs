@@ -62,7 +62,8 @@ impl Refusal {
                 message::warn(&write_error(objects.name(), &error));
             }
         } else if settings.form == Form::Json {
-            message::line(line.as_bytes());
+            // The status tells of a failure in any case.
+            let _ = message::line(line.as_bytes());
         }
         if let Some(hook) = &settings.hook {
             let hook = Hook::new(hook.command.clone(), hook.every);

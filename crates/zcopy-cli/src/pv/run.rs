@@ -138,7 +138,8 @@ fn transfer(mut settings: Settings) -> Status {
     if let Some(digest) = &digest
         && settings.form != Form::Json
     {
-        message::line(&digest::line(digest, file.as_deref()));
+        let written = message::line(&digest::line(digest, file.as_deref()));
+        status.add(Status::of_written(&written));
     }
     if is_killed {
         sys::raise_default(libc::SIGPIPE);

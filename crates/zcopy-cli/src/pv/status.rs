@@ -1,5 +1,6 @@
 //! The exit status of `zc-pv`.
 
+use std::io;
 use std::process::ExitCode;
 
 /// The exit status: a set of errors, or 1 for an error outside of a transfer.
@@ -19,7 +20,8 @@ impl Status {
     pub const ACCESS: Self = Self(2);
     /// An input is the output.
     pub const INPUT_IS_OUTPUT: Self = Self(4);
-    /// A file could not be closed, or the objects of `--json` could not be written.
+    /// A file could not be closed, or the objects of `--json` or the digest of `--hash` could not be
+    /// written.
     pub const INTERNAL: Self = Self(8);
     /// Moving bytes failed.
     pub const TRANSFER: Self = Self(16);
@@ -27,6 +29,16 @@ impl Status {
     pub const SIGNAL: Self = Self(32);
     /// The command line is invalid, or there was not enough memory. pv has one status for both.
     pub const MEMORY: Self = Self(64);
+
+    /// Returns the status of what programs read from standard error, whether it was written or not.
+    /// A reader that has gone is no error.
+    #[must_use]
+    pub fn of_written(written: &io::Result<()>) -> Self {
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Self::INTERNAL,
+            _ => Self::GOOD,
+        }
+    }
 
     /// Adds errors.
     pub fn add(&mut self, other: Self) {

@@ -58,7 +58,7 @@ mod packets;
 mod skip;
 
 pub(crate) use calls::{on_errno, read_once, write_once};
-pub(crate) use packets::read_private_pipe;
+pub(crate) use packets::{read_private_pipe, reserve_for_pipe};
 
 /// The size of a page on most machines, in bytes. Each slot of a pipe that is written to holds one.
 const PAGE_SIZE: usize = 4 << 10;

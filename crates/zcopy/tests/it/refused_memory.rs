@@ -28,6 +28,7 @@ enum Variant {
     Rate,
     /// The sink refuses to splice.
     Appending,
+    /// One is written to, the other one splices.
     TwoSinks,
 }
 
@@ -114,7 +115,9 @@ fn memory_that_is_refused_loses_no_byte_of_a_pipe() {
                         Variant::Inspected => transfer.inspect(|_| ()).run(),
                         Variant::Rate => transfer.rate_limit(100 << 20).run(),
                         Variant::Appending => Transfer::new(&source, &appending).run(),
-                        Variant::TwoSinks => transfer.also_to(&other_sink).run(),
+                        Variant::TwoSinks => Transfer::new(&source, &appending)
+                            .also_to(&other_sink)
+                            .run(),
                     }
                 });
                 let what = format!("{variant:?}, packets: {has_packets}, {amount} bytes");

@@ -69,15 +69,23 @@ pub fn refer_to_help() {
 }
 
 /// Writes a line to standard error without the program's name, to be read by programs.
-pub(crate) fn line(line: &[u8]) {
-    put(line.to_vec());
+///
+/// # Errors
+///
+/// The error of `write(2)`, unless standard error is closed: then the user wants no messages.
+pub(crate) fn line(line: &[u8]) -> io::Result<()> {
+    try_put(line.to_vec())
+}
+
+/// Writes a line to standard error, and ignores an error: there is no other place to report it.
+fn put(line: Vec<u8>) {
+    let _ = try_put(line);
 }
 
 /// Writes a line to standard error by one call, so that the lines of two processes do not mix.
-fn put(mut line: Vec<u8>) {
+fn try_put(mut line: Vec<u8>) -> io::Result<()> {
     line.push(b'\n');
-    // If standard error is closed, the user wants no messages.
-    let _ = io::stderr().write_all(&line);
+    io::stderr().write_all(&line)
 }
 
 /// Joins errors, each of which is the cause of the one before.

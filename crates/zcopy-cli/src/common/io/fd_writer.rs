@@ -2,9 +2,13 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
+
+/// The time between two tries where poll(2) fails.
+const RETRY_DELAY: Duration = Duration::from_millis(1);
 
 /// Writer to a descriptor. After an error it refuses all further text.
 #[derive(Debug)]
@@ -54,8 +58,10 @@ pub(crate) fn write_all(fd: impl AsFd, mut text: &[u8]) -> Result<(), Errno> {
             // Another process has set `O_NONBLOCK` on the same pipe.
             Err(Errno::AGAIN) => {
                 let mut fds = [PollFd::new(&fd, PollFlags::OUT)];
-                // If poll(2) fails, the next write reports the error.
-                let _ = rustix::event::poll(&mut fds, None);
+                if rustix::event::poll(&mut fds, None).is_err() {
+                    // A limit of no descriptors forbids to poll one, or a signal came.
+                    std::thread::sleep(RETRY_DELAY);
+                }
             }
             Err(errno) => return Err(errno),
         }

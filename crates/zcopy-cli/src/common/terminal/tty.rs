@@ -265,7 +265,10 @@ impl Tty {
             match rustix::io::read(&self.fd, &mut byte) {
                 Ok(0) => break,
                 Ok(_) => answer.extend_from_slice(&byte),
-                Err(Errno::INTR | Errno::AGAIN) => {}
+                // If poll(2) fails, nothing else ends the wait.
+                Err(Errno::AGAIN) if Instant::now() >= deadline => break,
+                Err(Errno::AGAIN) => std::thread::sleep(RETRY_DELAY),
+                Err(Errno::INTR) => {}
                 Err(_) => break,
             }
             if let position @ Some(_) = answered(&answer) {

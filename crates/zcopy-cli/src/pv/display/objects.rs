@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
 use rustix::fs::{FileType, OFlags};
+use rustix::io::Errno;
 
 use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
@@ -48,7 +49,7 @@ impl Objects {
             JsonOutput::Fd(fd) => {
                 let fd = sys::duplicate(*fd)?;
                 if rustix::fs::fcntl_getfl(&fd)? & OFlags::ACCMODE == OFlags::RDONLY {
-                    return Err(rustix::io::Errno::BADF.into());
+                    return Err(Errno::BADF.into());
                 }
                 fd
             }
@@ -104,12 +105,18 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// Returns the errors of [`Objects::put`].
+    /// Returns the errors of [`Objects::put`], and `EAGAIN` if the reader has not accepted everything.
     pub(crate) fn put_last(&mut self, line: &str) -> io::Result<()> {
         // A full queue would drop the object.
         self.flush()?;
         self.put(line)?;
-        self.flush()
+        self.flush()?;
+        let is_pending = matches!(&self.output, Output::Stream(stream) if stream.has_pending());
+        self.check(if is_pending {
+            Err(Errno::AGAIN.into())
+        } else {
+            Ok(())
+        })
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -153,6 +153,12 @@ impl Screen {
         self.tty.error()
     }
 
+    /// Returns whether something that was written waits for a reader.
+    #[must_use]
+    pub fn has_pending(&self) -> bool {
+        self.tty.has_pending()
+    }
+
     /// Returns the size of the screen.
     #[must_use]
     pub fn size(&self) -> Size {

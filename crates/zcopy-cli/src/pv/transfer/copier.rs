@@ -231,12 +231,12 @@ impl<'a> Copier<'a> {
             }
             _ => {
                 let cause = message::worded(&message::cause(&error));
-                let what = if message::is_out_of_memory(&error) {
-                    "memory allocation failure".to_owned()
+                let (status, what) = if message::is_out_of_memory(&error) {
+                    (Status::MEMORY, "memory allocation failure".to_owned())
                 } else {
-                    display_name(name)
+                    (Status::TRANSFER, display_name(name))
                 };
-                self.fail(Status::TRANSFER, format!("{what}: {cause}"));
+                self.fail(status, format!("{what}: {cause}"));
                 ControlFlow::Continue(())
             }
         }

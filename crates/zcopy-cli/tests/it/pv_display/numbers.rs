@@ -114,6 +114,22 @@ fn numbers_are_printed_wherever_standard_error_leads() {
     leaves("pv -q --json f 2>&1 > /dev/null | grep -c bytes", &["1"]);
 }
 
+/// It waits for a second. The reader of the pipe has read nothing by then.
+#[test]
+fn an_ending_that_nobody_reads_in_time_is_a_failure() {
+    for option in ["--json", "--json=2"] {
+        let (_reader, mut writer) = std::io::pipe().unwrap();
+        // As much as a pipe holds.
+        writer.write_all(&vec![b'x'; 64 << 10]).unwrap();
+        let mut pv = crate::child::zc_pv();
+        let pv = pv
+            .args([option, "/dev/null"])
+            .stdin(std::process::Stdio::null());
+        let status = pv.stderr(writer).status().unwrap();
+        assert_eq!(status.code(), Some(8), "{option}");
+    }
+}
+
 #[test]
 fn every_line_of_json_is_an_object_that_says_it_all() {
     let mut desk = Desk::with("pv --json -N foo -s 10 -i 0.1 < in 2> log > out");

@@ -115,6 +115,12 @@ fn what_did_not_arrive_has_no_digest() {
 }
 
 #[test]
+fn a_digest_that_cannot_be_written_is_a_failure() {
+    let outcome = run("pv -q --hash sha256 f 2> /dev/full");
+    ends(&outcome, 8, "", "hi\n");
+}
+
+#[test]
 fn help_says_where_it_is_printed() {
     let help = String::from_utf8(run("pv --help").stdout).unwrap();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -78,12 +78,31 @@ impl<'a> Backlog<'a> {
             Kind::Datagram => max.min(buffer::SAFE_DATAGRAM as u64),
             _ => max,
         };
+        let max = self.within_memory(max)?;
         let step = splice_pipe::fill(kernel, &mut self.state, &budget(max, max, blocking))?;
         if step == Step::Eof {
             let rest = self.state.source.unreserve_beyond_eof(kernel);
             rest.map_err(CallError::of_call("lseek", Side::Source))?;
         }
         Ok(step)
+    }
+
+    /// Allocates the memory from which sinks that do not splice are written to. Returns how many of
+    /// `max` bytes may leave the source: those for which there is memory. A read of less than a pipe
+    /// gave could divide a packet.
+    fn within_memory(&mut self, max: u64) -> Result<u64, CallError> {
+        let in_one_read = match self.state.source.info.kind {
+            Kind::Pipe => self.state.pipe.as_ref().map_or(0, |pipe| pipe.capacity),
+            _ => buffer::FIRST_CAPACITY,
+        };
+        let len = max.min(in_one_read as u64) as usize;
+        match buffered::reserve_for_pipe(&mut self.state, len) {
+            Ok(()) => Ok(max),
+            Err(errno) => match self.state.buffer.room() as u64 {
+                0 => Err(CallError::no_memory(errno)),
+                room => Ok(max.min(room)),
+            },
+        }
     }
 
     /// Reads from the source and writes the bytes into the empty private pipe, because a splice

@@ -94,7 +94,7 @@ pub(super) fn before_read<K: Kernel>(
         }
     };
     // Bytes that have left the source must find memory.
-    if let Err(errno) = reserve(state, max.min(pipe.capacity as u64) as usize) {
+    if let Err(errno) = reserve_for_pipe(state, max.min(pipe.capacity as u64) as usize) {
         max = state.buffer.room() as u64;
         if max == 0 {
             state.pipe = Some(pipe);
@@ -138,7 +138,7 @@ pub(crate) fn read_private_pipe<K: Kernel>(
         return Ok(None);
     }
     let mut len = in_pipe.min(max) as usize;
-    let reserved = reserve(state, len);
+    let reserved = reserve_for_pipe(state, len);
     // Packets come from pipes alone.
     if state.source.info.kind != Kind::Pipe {
         len = len.min(state.buffer.room());
@@ -167,17 +167,21 @@ pub(crate) fn read_private_pipe<K: Kernel>(
 
 /// Allocates memory for `len` bytes out of the private pipe, behind the pending ones: at most as much
 /// as the buffer may have, but for the packets of a pipe.
-fn reserve(state: &mut CopyState<'_>, len: usize) -> Result<(), Errno> {
+///
+/// # Errors
+///
+/// `ENOMEM`. There may be room for fewer bytes.
+pub(crate) fn reserve_for_pipe(state: &mut CopyState<'_>, len: usize) -> Result<(), Errno> {
     let alignment = if state.sink.info.direct {
         Alignment::Page
     } else {
         Alignment::CacheLine
     };
     let len = state.buffer.pending().len() + len;
-    state.buffer.reserve(len, alignment)?;
-    match state.source.info.kind {
-        Kind::Pipe => state.buffer.reserve_exactly(len, alignment),
-        _ => Ok(()),
+    if state.source.info.kind == Kind::Pipe && len > state.buffer.max_capacity() {
+        state.buffer.reserve_exactly(len, alignment)
+    } else {
+        state.buffer.reserve(len, alignment)
     }
 }
 

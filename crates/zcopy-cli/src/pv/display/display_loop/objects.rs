@@ -55,9 +55,12 @@ impl TransferView {
         }
     }
 
-    /// Returns the error of objects that could not be written, as a status.
+    /// Returns the error of objects that could not be written, as a status. The screen has been
+    /// closed: what waits there is lost.
     pub(super) fn objects_status(&self) -> Status {
-        if self.objects_error().is_some() {
+        let is_on_stderr = self.settings.form == Form::Json && self.objects.is_none();
+        let is_lost = is_on_stderr && self.screen.has_pending();
+        if is_lost || self.objects_error().is_some() {
             Status::INTERNAL
         } else {
             Status::GOOD
