@@ -56,10 +56,11 @@ pub(crate) fn record_in(page: &'static str, heading: &str, text: &str) -> anyhow
 
 /// Returns an argument as a shell reads it.
 fn quoted(argument: String) -> String {
-    if argument.contains(' ') {
-        format!("'{argument}'")
-    } else {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+".contains(c);
+    if argument.chars().all(is_plain) {
         argument
+    } else {
+        format!("'{argument}'")
     }
 }
 

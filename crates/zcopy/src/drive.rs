@@ -325,7 +325,11 @@ pub(crate) fn sleep_unless_stopped<K: Kernel>(
     time: Duration,
 ) -> sys::Result<usize> {
     match stop.map(stop_event) {
-        Some(event) => kernel.poll(&mut [event], Some(time)),
+        Some(event) => match kernel.poll(&mut [event], Some(time)) {
+            // A limit of no descriptors forbids to poll one.
+            Err(Errno::INVAL) => kernel.poll(&mut [], Some(time.min(RETRY_DELAY))),
+            polled => polled,
+        },
         None => kernel.poll(&mut [], Some(time)),
     }
 }

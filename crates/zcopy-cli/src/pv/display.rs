@@ -39,7 +39,8 @@ use event::{Event, FinishedInput, Phase};
 use objects::Objects;
 use signals::Signals;
 
-/// How long the transfer waits for a message to be written.
+/// How long the transfer waits for the display thread, which may be held. It does not wait again
+/// then.
 const LONGEST_WAIT_FOR_MESSAGE: Duration = Duration::from_secs(1);
 
 /// The thread that draws and handles signals.
@@ -49,8 +50,8 @@ pub(crate) struct Display {
     /// The status of a transfer that is not shown, if the threads cannot be started. Then signals
     /// end the process by themselves.
     threads: Result<Threads, Status>,
-    /// Whether a message has waited too long.
-    is_clogged: AtomicBool,
+    /// Whether the display thread was held for too long.
+    is_held: AtomicBool,
 }
 
 /// The threads of a display.
@@ -123,7 +124,7 @@ impl Display {
         Ok(Self {
             events,
             threads,
-            is_clogged: AtomicBool::new(false),
+            is_held: AtomicBool::new(false),
         })
     }
 
@@ -137,16 +138,16 @@ impl Display {
         self.send(Event::Resize(total, bytes));
     }
 
-    /// Writes a message above the display. Waits until the message is written, so that it precedes
-    /// the bytes that follow, where both go to the same place. Does not wait again if standard error
-    /// has accepted no message for a second.
+    /// Writes a message above the display. Waits until the display thread has written it, so that it
+    /// precedes the bytes that follow, where both go to the same place. If standard error is full,
+    /// the display thread queues the message after 20 ms, and the bytes precede it.
     pub(crate) fn write_message(&self, message: String) {
         let (dropped_when_written, wait) = mpsc::sync_channel(0);
         self.send(Event::Message(message, dropped_when_written));
-        if !self.is_clogged.load(Ordering::Relaxed) {
+        if !self.is_held.load(Ordering::Relaxed) {
             let waited = wait.recv_timeout(LONGEST_WAIT_FOR_MESSAGE);
-            let is_clogged = waited == Err(RecvTimeoutError::Timeout);
-            self.is_clogged.store(is_clogged, Ordering::Relaxed);
+            let is_held = waited == Err(RecvTimeoutError::Timeout);
+            self.is_held.store(is_held, Ordering::Relaxed);
         }
     }
 

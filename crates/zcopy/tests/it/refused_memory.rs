@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
+use std::process::Command;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -30,6 +31,12 @@ enum Variant {
     Appending,
     /// One is written to, the other one splices.
     TwoSinks,
+}
+
+/// Lets the allocator keep nothing that was freed, so that the limit refuses what exceeds it.
+fn refuse_at_once(command: &mut Command) {
+    command.env("MALLOC_MMAP_THRESHOLD_", "65536");
+    command.env("MALLOC_TRIM_THRESHOLD_", "131072");
 }
 
 /// Runs `run` in a process that may have this much more memory than it has.
@@ -90,7 +97,7 @@ fn check(
 #[test]
 fn memory_that_is_refused_loses_no_byte_of_a_pipe() {
     let name = "refused_memory::memory_that_is_refused_loses_no_byte_of_a_pipe";
-    if !is_own_process(name, |_| {}) {
+    if !is_own_process(name, refuse_at_once) {
         return;
     }
     let bytes = pattern(LEN);
@@ -137,7 +144,7 @@ fn memory_that_is_refused_loses_no_byte_of_a_pipe() {
 fn memory_that_is_refused_cuts_no_datagram() {
     if !is_own_process(
         "refused_memory::memory_that_is_refused_cuts_no_datagram",
-        |_| {},
+        refuse_at_once,
     ) {
         return;
     }

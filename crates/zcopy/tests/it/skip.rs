@@ -22,10 +22,10 @@ pub(crate) fn skip(reason: &str) {
 /// Never fails: for conditions that no installation changes, such as a missing kernel driver.
 pub(crate) fn report(reason: &str) {
     static REPORTED: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
-    // The harness names the thread of a test after it.
+    // The harness names the thread of a test after it, if there are several.
     let line = match std::thread::current().name() {
-        Some(test) => format!("{test}: {reason}"),
-        None => reason.to_owned(),
+        Some(test) if test != "main" => format!("{test}: {reason}"),
+        _ => reason.to_owned(),
     };
     let mut reported = REPORTED.lock().unwrap_or_else(PoisonError::into_inner);
     if reported.insert(line.clone()) {

@@ -7,7 +7,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use rustix::io::Errno;
+
 use crate::common::cli::quote::quoted;
+use crate::common::io::fd_writer;
 use crate::common::sys;
 
 /// Restores the signals and standard descriptors that Rust's runtime changed, and makes writes
@@ -68,24 +71,24 @@ pub fn refer_to_help() {
     put([b"Try '", &program[..], b" --help' for more information."].concat());
 }
 
-/// Writes a line to standard error without the program's name, to be read by programs.
+/// Writes a line to standard error without the program's name, to be read by programs. Waits until
+/// it is accepted.
 ///
 /// # Errors
 ///
 /// The error of `write(2)`, unless standard error is closed: then the user wants no messages.
 pub(crate) fn line(line: &[u8]) -> io::Result<()> {
-    try_put(line.to_vec())
-}
-
-/// Writes a line to standard error, and ignores an error: there is no other place to report it.
-fn put(line: Vec<u8>) {
-    let _ = try_put(line);
+    match fd_writer::write_all(rustix::stdio::stderr(), &[line, b"\n"].concat()) {
+        Err(Errno::BADF) => Ok(()),
+        written => Ok(written?),
+    }
 }
 
 /// Writes a line to standard error by one call, so that the lines of two processes do not mix.
-fn try_put(mut line: Vec<u8>) -> io::Result<()> {
+fn put(mut line: Vec<u8>) {
     line.push(b'\n');
-    io::stderr().write_all(&line)
+    // If standard error is closed, the user wants no messages.
+    let _ = io::stderr().write_all(&line);
 }
 
 /// Joins errors, each of which is the cause of the one before.

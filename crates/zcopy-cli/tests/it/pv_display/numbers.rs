@@ -118,9 +118,10 @@ fn numbers_are_printed_wherever_standard_error_leads() {
 #[test]
 fn an_ending_that_nobody_reads_in_time_is_a_failure() {
     for option in ["--json", "--json=2"] {
-        let (_reader, mut writer) = std::io::pipe().unwrap();
-        // As much as a pipe holds.
-        writer.write_all(&vec![b'x'; 64 << 10]).unwrap();
+        let (_reader, writer) = std::io::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&writer, true).unwrap();
+        while rustix::io::write(&writer, &[b'x'; 4096]).is_ok() {}
+        rustix::io::ioctl_fionbio(&writer, false).unwrap();
         let mut pv = crate::child::zc_pv();
         let pv = pv
             .args([option, "/dev/null"])

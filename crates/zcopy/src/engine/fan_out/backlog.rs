@@ -91,18 +91,21 @@ impl<'a> Backlog<'a> {
     /// `max` bytes may leave the source: those for which there is memory. A read of less than a pipe
     /// gave could divide a packet.
     fn within_memory(&mut self, max: u64) -> Result<u64, CallError> {
-        let in_one_read = match self.state.source.info.kind {
-            Kind::Pipe => self.state.pipe.as_ref().map_or(0, |pipe| pipe.capacity),
+        let state = &mut self.state;
+        let in_one_read = match (state.source.info.kind, &state.pipe) {
+            (Kind::Pipe, Some(pipe)) => pipe.capacity,
+            (Kind::Pipe, None) => state.private_pipe_size,
             _ => buffer::FIRST_CAPACITY,
         };
-        let len = max.min(in_one_read as u64) as usize;
-        match buffered::reserve_for_pipe(&mut self.state, len) {
-            Ok(()) => Ok(max),
-            Err(errno) => match self.state.buffer.room() as u64 {
-                0 => Err(CallError::no_memory(errno)),
-                room => Ok(max.min(room)),
-            },
+        let wanted = max.min(in_one_read as u64) as usize;
+        let mut len = wanted;
+        while let Err(errno) = buffered::reserve_for_pipe(state, len) {
+            if len <= 1 {
+                return Err(CallError::no_memory(errno));
+            }
+            len /= 2;
         }
+        Ok(if len == wanted { max } else { len as u64 })
     }
 
     /// Reads from the source and writes the bytes into the empty private pipe, because a splice

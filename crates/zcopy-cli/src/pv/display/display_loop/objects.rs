@@ -46,12 +46,12 @@ impl TransferView {
             return;
         }
         let line = self.object(reading, Some(ending));
-        match &self.objects {
-            Some(objects) => {
-                let written = lock(objects).put_last(&line);
-                self.check_objects(written);
-            }
-            None => self.screen.write_message(&line),
+        if let Some(objects) = &self.objects {
+            let written = lock(objects).put_last(&line);
+            self.check_objects(written);
+        } else {
+            self.screen.begin_end();
+            self.screen.write_message(&line);
         }
     }
 

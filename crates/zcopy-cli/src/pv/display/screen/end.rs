@@ -58,6 +58,11 @@ impl Screen {
         self.shown = 0;
     }
 
+    /// Gives the end a whole second again.
+    pub fn begin_end(&mut self) {
+        self.deadline = None;
+    }
+
     /// Writes pending messages, in the rest of the second that the end may take.
     pub fn close(&mut self) {
         let deadline = *self
