@@ -60,9 +60,9 @@ pub fn warn(line: &str) {
     put(message);
 }
 
-/// Returns whether a transfer failed because memory was refused.
+/// Returns whether a transfer got no memory of its own. (The kernel may lack memory for a call.)
 pub(crate) fn is_out_of_memory(error: &zcopy::Error) -> bool {
-    error.side() == zcopy::Side::Neither && error.io_error_kind() == io::ErrorKind::OutOfMemory
+    error.call() == Some("malloc")
 }
 
 /// Refers to `--help`, as GNU tools do after a usage error.
