@@ -32,6 +32,16 @@ pub(crate) fn whole_pages(bytes: usize) -> usize {
     bytes.clamp(1, LARGEST).next_multiple_of(ALIGNMENT)
 }
 
+/// Appends `rest` to `bytes`. Without bytes before it, its memory is taken over: a copy could be
+/// refused memory.
+pub(crate) fn append(bytes: &mut Vec<u8>, mut rest: Vec<u8>) {
+    if bytes.is_empty() {
+        *bytes = rest;
+    } else {
+        bytes.append(&mut rest);
+    }
+}
+
 /// The alignment of a buffer's memory, in bytes.
 #[derive(Clone, Copy, Debug)]
 #[repr(usize)]
@@ -224,7 +234,8 @@ impl Buffer {
         allocated
     }
 
-    /// Replaces the memory, and forgets the pending bytes. If memory is refused, there is none.
+    /// Replaces the memory, and forgets the pending bytes. If the allocator refuses, the buffer has no
+    /// memory.
     fn allocate(&mut self, capacity: usize, alignment: Alignment) -> Result<()> {
         let alignment = alignment as usize;
         (self.bytes, self.start, self.capacity) = (Vec::new(), 0, 0);

@@ -1,7 +1,7 @@
 //! The state of a transfer between two ends: the ends, and the bytes in flight between them.
 
 use crate::bad_blocks::BadBlocks;
-use crate::buffer::{self, Buffer};
+use crate::buffer::{self, Alignment, Buffer};
 use crate::endpoint::Endpoint;
 use crate::fd_info::{Kind, LARGEST_DEVICE_MESSAGE};
 use crate::options::Options;
@@ -157,6 +157,15 @@ impl<'a> CopyState<'a> {
             let len = left.min(ZEROS.len() as u64);
             inspect(&ZEROS[..len as usize]);
             left -= len;
+        }
+    }
+
+    /// Returns the alignment of memory from which the sink is written to.
+    pub(crate) fn sink_alignment(&self) -> Alignment {
+        if self.sink.info.direct {
+            Alignment::Page
+        } else {
+            Alignment::CacheLine
         }
     }
 

@@ -11,12 +11,13 @@ use crate::skip::has_program;
 
 const LEN: usize = 1_000_000;
 
-/// What a tool that had this much memory has done.
+/// The outcome of one run of a tool.
 struct Outcome {
     is_success: bool,
     said: String,
-    /// What it wrote, and what it left in its input.
+    /// The bytes that it wrote to standard output.
     written: Vec<u8>,
+    /// The bytes that it left in its input.
     left: Vec<u8>,
 }
 

@@ -39,8 +39,8 @@ pub(super) const MAX_BUFFERS: usize = 65;
 pub(crate) const LONGEST_DISCARD: usize = MAX_BUFFERS * DISCARD_ROOM;
 
 /// Appends up to `len` bytes with `read`, which receives the number of bytes so far and memory for
-/// the rest. Appends fewer if a read returns 0 or fails, or if so much memory is refused. Returns
-/// their number.
+/// the rest. Appends fewer if a read returns 0 or fails, or if the allocator refuses memory for all.
+/// Returns the number of bytes that it has appended.
 pub(crate) fn read_up_to(
     mut len: usize,
     bytes: &mut Vec<u8>,

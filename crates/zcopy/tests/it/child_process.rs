@@ -313,10 +313,10 @@ fn strategy(name: &str) -> Strategy {
         .unwrap()
 }
 
-/// The number of the user `nobody`, whose pipes have a budget.
+/// The user ID of `nobody`. The kernel limits the memory of pipes of this user, and not of root.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// Returns whether a child of this process can be of [`NOBODY`].
+/// Returns whether this process can start a child as the user [`NOBODY`].
 pub(crate) fn can_run_as_nobody() -> bool {
     rustix::process::geteuid().as_raw() == NOBODY || is_root()
 }

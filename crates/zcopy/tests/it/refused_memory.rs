@@ -46,8 +46,8 @@ fn with_memory<T>(amount: u64, run: impl FnOnce() -> T) -> T {
     let kib = data.unwrap().trim().trim_end_matches(" kB");
     let usual = getrlimit(Resource::Data);
     let current = Some(kib.parse::<u64>().unwrap() * 1024 + amount);
-    // What is free in the heap is enough for all that is small.
-    drop(std::hint::black_box(vec![0_u8; 100_000]));
+    // The heap keeps this memory, and gives it to small allocations.
+    drop(std::hint::black_box(vec![0_u8; 60_000]));
     setrlimit(Resource::Data, Rlimit { current, ..usual }).unwrap();
     let result = run();
     setrlimit(Resource::Data, usual).unwrap();

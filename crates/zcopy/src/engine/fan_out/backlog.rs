@@ -88,8 +88,8 @@ impl<'a> Backlog<'a> {
     }
 
     /// Allocates the memory from which sinks that do not splice are written to. Returns how many of
-    /// `max` bytes may leave the source: those for which there is memory. A read of less than a pipe
-    /// gave could divide a packet.
+    /// `max` bytes may leave the source: those for which there is memory. Out of a pipe all of them
+    /// must fit into one read, because several reads could divide a packet.
     fn within_memory(&mut self, max: u64) -> Result<u64, CallError> {
         let state = &mut self.state;
         let in_one_read = match (state.source.info.kind, &state.pipe) {
@@ -245,13 +245,7 @@ impl<'a> Backlog<'a> {
         let passed = position.saturating_sub(self.buffered_from()) as usize;
         let buffer = &mut self.state.buffer;
         buffer.consume(passed.min(buffer.pending().len()));
-        let mut buffered = buffer.take_pending();
-        if bytes.is_empty() {
-            // A copy would need more memory.
-            *bytes = buffered;
-        } else {
-            bytes.append(&mut buffered);
-        }
+        buffer::append(bytes, buffer.take_pending());
         let Some(pipe) = &mut self.state.pipe else {
             return true;
         };

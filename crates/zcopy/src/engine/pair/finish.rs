@@ -1,6 +1,7 @@
 //! The end of a transfer: returns bytes in flight, finishes the last hole, releases the rest.
 
 use super::PairEngine;
+use crate::buffer;
 use crate::call_error::CallError;
 use crate::endpoint;
 use crate::options::SyncData;
@@ -12,12 +13,8 @@ impl<K: Kernel> PairEngine<'_, K> {
     pub(super) fn return_undelivered(&mut self) -> Vec<u8> {
         let prefix_left = self.prefix_left() as usize;
         let mut bytes = self.state.buffer.consume(prefix_left).to_vec();
-        let mut in_flight = self.state.return_in_flight(&self.context.kernel);
-        if bytes.is_empty() {
-            // A copy would need more memory.
-            return in_flight;
-        }
-        bytes.append(&mut in_flight);
+        let in_flight = self.state.return_in_flight(&self.context.kernel);
+        buffer::append(&mut bytes, in_flight);
         bytes
     }
 

@@ -2,7 +2,6 @@
 //! been read, and never go back to the source.
 
 use super::PairEngine;
-use crate::buffer::Alignment;
 use crate::fd_info::Kind;
 use crate::sys::Kernel;
 
@@ -20,11 +19,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         let follows = self.state.source.info.kind == Kind::Regular
             && self.context.total.is_some_and(|total| total > 0)
             && !is_paced;
-        let alignment = if self.state.sink.info.direct {
-            Alignment::Page
-        } else {
-            Alignment::CacheLine
-        };
+        let alignment = self.state.sink_alignment();
         // Nothing has moved yet. If memory is refused, the copy of the prefix asks for it again, and
         // ends the process as `Vec` does.
         let _ = self.state.buffer.reserve_exactly(prefix.len(), alignment);

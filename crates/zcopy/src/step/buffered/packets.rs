@@ -17,7 +17,7 @@
 //! descriptors of the process. A read that only the size of the buffer bounds needs none, and takes
 //! one only if it saves time.
 
-use crate::buffer::{Alignment, FIRST_CAPACITY};
+use crate::buffer::FIRST_CAPACITY;
 use crate::call_error::{CallError, Cause};
 use crate::copy_state::{CopyState, StepBudget};
 use crate::fd_info::Kind;
@@ -172,11 +172,7 @@ pub(crate) fn read_private_pipe<K: Kernel>(
 ///
 /// `ENOMEM`. There may be room for fewer bytes.
 pub(crate) fn reserve_for_pipe(state: &mut CopyState<'_>, len: usize) -> Result<(), Errno> {
-    let alignment = if state.sink.info.direct {
-        Alignment::Page
-    } else {
-        Alignment::CacheLine
-    };
+    let alignment = state.sink_alignment();
     let len = state.buffer.pending().len() + len;
     if state.source.info.kind == Kind::Pipe && len > state.buffer.max_capacity() {
         state.buffer.reserve_exactly(len, alignment)
