@@ -106,11 +106,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     let seconds = started.elapsed().as_secs();
-    write!(
+    writeln!(
         text,
-        "\n- {n_right} targets found nothing, {} failed\n- {seconds} s, builds included",
+        "\n- {n_right} targets found nothing, {} failed",
         failed.len()
     )?;
+    for name in &failed {
+        writeln!(text, "- failed: `{name}`")?;
+    }
+    write!(text, "- {seconds} s, builds included")?;
     if args.record {
         proof::record("Fuzzing", &text)?;
     }

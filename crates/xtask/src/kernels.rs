@@ -101,8 +101,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             all_right &= is_right;
             if args.record {
                 // A run that takes hours leaves what it has come to.
-                let (suite, files) = (name_of(suite)?, name_of(&args.scratch)?);
-                let heading = format!("{suite}: tests of `{}`, files on {files}", tests.package);
+                let (kernel, files) = (kernel.name()?, name_of(&args.scratch)?);
+                let heading = format!("{kernel}: tests of `{}`, files on {files}", tests.package);
                 proof::record_in(PAGE, &heading, &text)?;
             }
         }
@@ -115,9 +115,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn run_ratios(args: &Args, cache: &Path) -> anyhow::Result<()> {
     let ratios = Ratios::build()?;
     for suite in all_or(&args.suites) {
-        let text = ratios.run(&suite.fetch(cache)?, args)?;
+        let kernel = suite.fetch(cache)?;
+        let text = ratios.run(&kernel, args)?;
         if args.record {
-            let heading = format!("{}: the plan's ratios", name_of(suite)?);
+            let heading = format!("{}: the plan's ratios", kernel.name()?);
             proof::record_in(PAGE, &heading, &text)?;
         }
     }
@@ -138,8 +139,8 @@ fn run_sweeps(args: &Args, cache: &Path) -> anyhow::Result<()> {
             let swept = sweeps.run(*sweep, &kernel, args)?;
             all_right &= swept.is_right;
             if args.record {
-                let (suite, files) = (name_of(suite)?, name_of(&args.scratch)?);
-                let heading = format!("{suite}: sweep `{}`, files on {files}", name_of(sweep)?);
+                let (kernel, files) = (kernel.name()?, name_of(&args.scratch)?);
+                let heading = format!("{kernel}: sweep `{}`, files on {files}", name_of(sweep)?);
                 proof::record_in(PAGE, &heading, &swept.text)?;
             }
         }

@@ -65,6 +65,9 @@ enum Chore {
     Imports,
     /// Check that the links of the pages lead somewhere, and that their shell lines work
     Pages(pages::Args),
+    /// Write the table at the head of docs/proof.md anew, from its sections and those of
+    /// docs/kernels.md
+    Summary,
     /// Draw the charts of docs/benchmarks.md from a record of the benchmarks
     Charts(charts::Args),
 }
@@ -84,6 +87,7 @@ fn main() -> anyhow::Result<()> {
         Chore::StartUp(args) => start_up::run(&args),
         Chore::Imports => imports::run(),
         Chore::Pages(args) => pages::run(&args),
+        Chore::Summary => proof::summarize(),
         Chore::Charts(args) => charts::run(&args),
     }
 }

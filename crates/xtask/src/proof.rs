@@ -2,7 +2,7 @@
 //! page.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, ensure};
@@ -28,8 +28,7 @@ pub(crate) fn record(heading: &str, text: &str) -> anyhow::Result<()> {
 ///
 /// As [`record`].
 pub(crate) fn record_in(page: &'static str, heading: &str, text: &str) -> anyhow::Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let path = root.join(page);
+    let path = root().join(page);
     let old = fs::read_to_string(&path).unwrap_or_default();
     let date = output("date", &["-u", "+%Y-%m-%d"])?;
     let mut commit = output("git", &["describe", "--always", "--abbrev=12"])?;
@@ -51,7 +50,7 @@ pub(crate) fn record_in(page: &'static str, heading: &str, text: &str) -> anyhow
         arguments.join(" ")
     );
     fs::write(&path, replace(&old, heading, &section)).context(page)?;
-    summarize(&root)
+    summarize()
 }
 
 /// Returns an argument as a shell reads it.
@@ -65,13 +64,26 @@ fn quoted(argument: String) -> String {
 }
 
 /// Writes the table at the head of the page anew.
-fn summarize(root: &Path) -> anyhow::Result<()> {
+///
+/// # Errors
+///
+/// If a page cannot be read or written.
+pub(crate) fn summarize() -> anyhow::Result<()> {
+    fs::write(root().join(PAGE), summarized()?).context(PAGE)
+}
+
+/// The page with the table of its sections and of those of the kernels.
+fn summarized() -> anyhow::Result<String> {
     const KERNELS: &str = "kernels.md";
-    let path = root.join(PAGE);
-    let page = fs::read_to_string(&path).context(PAGE)?;
-    let kernels = fs::read_to_string(root.join("docs").join(KERNELS)).context(KERNELS)?;
+    let page = fs::read_to_string(root().join(PAGE)).context(PAGE)?;
+    let kernels = fs::read_to_string(root().join("docs").join(KERNELS)).context(KERNELS)?;
     let section = summary::section(&page, &[(KERNELS, &kernels)]);
-    fs::write(&path, summary::put(&page, &section)).context(PAGE)
+    Ok(summary::put(&page, &section))
+}
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The page with another text under a heading.
@@ -106,6 +118,13 @@ fn output(program: &str, args: &[&str]) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_on_the_page_is_that_of_its_sections() {
+        let page = fs::read_to_string(root().join(PAGE)).unwrap();
+        let is_current = page == summarized().unwrap();
+        assert!(is_current, "`cargo xtask summary` has not run");
+    }
 
     #[test]
     fn a_section_replaces_its_predecessor_and_leaves_the_others() {

@@ -6,6 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
+use super::name_of;
+
 /// A release of Debian, which has one series of kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Suite {
@@ -90,6 +92,18 @@ impl Suite {
 }
 
 impl Kernel {
+    /// What people call it: the series of the kernel, and the suite.
+    ///
+    /// # Errors
+    ///
+    /// If the suite has no name.
+    pub(super) fn name(&self) -> anyhow::Result<String> {
+        let mut numbers = self.release.split('.');
+        let (major, minor) = (numbers.next(), numbers.next());
+        let series = format!("{}.{}", major.unwrap_or("?"), minor.unwrap_or("?"));
+        Ok(format!("Linux {series} ({})", name_of(&self.suite)?))
+    }
+
     /// The files of modules and of those that they need, each behind what it needs.
     ///
     /// # Errors
