@@ -234,6 +234,19 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
         flow
     }
 
+    /// Fills the range that is reserved in the sink, before a repetition stops. A signal may have cut
+    /// the last call short. If another process has moved the cursor since, the rest of the range
+    /// would stay a gap. The sink is a file, so no call waits for another process.
+    fn fill_reserved(&mut self) -> Result<(), RunError> {
+        while self.sink.reserved() > 0 && !self.sink.release(&self.context.kernel) {
+            match self.take_step(self.sink.reserved(), Blocking::MaySleep)? {
+                Flow::Observe | Flow::Advance => {}
+                Flow::Wait(_) | Flow::Ended(_) => break,
+            }
+        }
+        Ok(())
+    }
+
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
         self.sink.release(&self.context.kernel);
         let closed = self.reopened.close(&self.context.kernel);

@@ -24,6 +24,7 @@ use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::sim::SimKernel;
 use crate::sim::arbitrary::scenarios;
+use crate::sim::interference::{Action, Interference, Target};
 use crate::sim::objects::{Object, patterned};
 use crate::sim::oracle::{Gap, check_sink};
 use crate::sim::run::attempts;
@@ -301,6 +302,35 @@ fn repeat_by_tee(kernel: &SimKernel, pattern: &[u8], sink: &OwnedFd, limit: usiz
     let outcome = repeat_watched(kernel, pattern, sink, options, observe);
     outcome.unwrap();
     assert!(kernel.contents(sink) == endless(pattern, limit));
+}
+
+/// The rest of a range that a splice into a file did not fill stayed a gap of zeros.
+#[test]
+fn a_repetition_that_is_stopped_leaves_no_gap_before_others_bytes() {
+    let mut has_gap_filled = false;
+    // The first splices fill the pattern pipe.
+    for nth in 0..6 {
+        let kernel = SimKernel::default();
+        let sink = kernel.sink(Object::file(b""), OFlags::empty());
+        kernel.inject(Call::Splice, &vec![Injection::Normal; nth]);
+        let short = [Injection::Short(10), Injection::Interrupted];
+        kernel.inject(Call::Splice, &short);
+        let (ours, theirs) = (Target::Sink(0), Action::Write(9));
+        kernel.schedule(Interference::inside(Call::Splice, nth, ours, theirs));
+        let options = Options {
+            strategy: Some(Strategy::Tee),
+            observed: true,
+            ..Options::default()
+        };
+        let stop = |_: &Progress| ControlFlow::Break(());
+        let report = repeat_watched(&kernel, b"abc", &sink, options, stop).unwrap();
+        assert_eq!(report.ended(), Ended::Stopped);
+        let ours = endless(b"abc", report.bytes() as usize);
+        let end = Scenario::plain(Kind::Pipe, 0, Kind::File).sink;
+        check_sink(&kernel, (&sink, &end), &ours, Gap::Never).unwrap();
+        has_gap_filled |= kernel.contents(&sink).ends_with(b"I");
+    }
+    assert!(has_gap_filled);
 }
 
 #[test]
