@@ -32,14 +32,25 @@ pub(crate) fn whole_pages(bytes: usize) -> usize {
     bytes.clamp(1, LARGEST).next_multiple_of(ALIGNMENT)
 }
 
-/// Appends `rest` to `bytes`. Without bytes before it, its memory is taken over: a copy could be
-/// refused memory.
-pub(crate) fn append(bytes: &mut Vec<u8>, mut rest: Vec<u8>) {
+/// Appends `rest` to `bytes`, or nothing if memory is refused. Without bytes before it, its memory is
+/// taken over. Returns whether it has appended all.
+pub(crate) fn append(bytes: &mut Vec<u8>, rest: Vec<u8>) -> bool {
     if bytes.is_empty() {
         *bytes = rest;
+        true
     } else {
-        bytes.append(&mut rest);
+        append_copy(bytes, &rest)
     }
+}
+
+/// Appends a copy of `rest` to `bytes`, or nothing if memory is refused. Returns whether it has
+/// appended all.
+pub(crate) fn append_copy(bytes: &mut Vec<u8>, rest: &[u8]) -> bool {
+    let has_memory = bytes.try_reserve(rest.len()).is_ok();
+    if has_memory {
+        bytes.extend_from_slice(rest);
+    }
+    has_memory
 }
 
 /// The alignment of a buffer's memory, in bytes.
@@ -73,6 +84,9 @@ pub(crate) struct Buffer {
     /// The indices of the bytes that were filled and not consumed.
     pending: Range<usize>,
     was_filled: bool,
+    /// The least capacity that the allocator has refused. It is not asked for again: a transfer with
+    /// little memory would allocate in each step.
+    refused: usize,
 }
 
 impl Default for Buffer {
@@ -93,6 +107,7 @@ impl Buffer {
             capacity: 0,
             pending: 0..0,
             was_filled: false,
+            refused: usize::MAX,
         }
     }
 
@@ -125,11 +140,6 @@ impl Buffer {
     /// Returns the largest capacity, in bytes, to which the buffer may grow.
     pub(crate) fn max_capacity(&self) -> usize {
         self.max_capacity
-    }
-
-    /// Returns the number of pending bytes for which there is memory.
-    pub(crate) fn capacity(&self) -> usize {
-        self.capacity
     }
 
     /// Returns whether the buffer has memory.
@@ -221,17 +231,27 @@ impl Buffer {
     /// Replaces the memory, and keeps the pending bytes. Frees the old memory first, so that there
     /// are never two large allocations. If memory is refused, as much as before is asked for again.
     fn reallocate(&mut self, capacity: usize, alignment: Alignment) -> Result<()> {
+        if capacity >= self.refused {
+            return Err(Errno::NOMEM);
+        }
         let old_capacity = self.capacity;
         let pending = self.take_pending();
         let allocated = self.allocate(capacity, alignment);
-        if allocated.is_err() && self.allocate(old_capacity, alignment).is_err() {
-            self.pending = 0..pending.len();
-            self.capacity = pending.len();
-            self.bytes = pending;
-        } else {
-            self.extend_from_slice(&pending);
+        if allocated.is_err() {
+            self.refused = capacity;
+        }
+        let has_memory = allocated.is_ok() || self.allocate(old_capacity, alignment).is_ok();
+        if !has_memory || self.extend_from_slice(&pending).is_err() {
+            self.hold(pending);
         }
         allocated
+    }
+
+    /// Replaces the memory by that of `bytes`, which become the pending bytes.
+    pub(crate) fn hold(&mut self, bytes: Vec<u8>) {
+        (self.head_room, self.start, self.capacity) = (0, 0, bytes.capacity());
+        self.pending = 0..bytes.len();
+        self.bytes = bytes;
     }
 
     /// Replaces the memory, and forgets the pending bytes. If the allocator refuses, the buffer has no
@@ -278,6 +298,11 @@ impl Buffer {
         }
     }
 
+    /// Returns whether the buffer has memory, and head room in front of it.
+    pub(crate) fn begins_with_head_room(&self) -> bool {
+        self.has_memory() && self.head_room > 0
+    }
+
     /// Returns whether the head room is larger than the pending bytes.
     pub(crate) fn has_head_room(&self) -> bool {
         self.pending.len() < self.head_room
@@ -301,14 +326,21 @@ impl Buffer {
 
     /// Appends a copy of these bytes to the pending ones. Allocates more memory if there is too
     /// little, which may be aligned differently.
-    pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) {
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`. The buffer has what it had.
+    pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<()> {
         let end = self.pending.end + bytes.len();
-        if self.bytes.len() < end {
+        if let Some(missing) = end.checked_sub(self.bytes.len()) {
+            let reserved = self.bytes.try_reserve(missing);
+            reserved.map_err(|_| Errno::NOMEM)?;
             self.bytes.resize(end, 0);
         }
         self.capacity = self.capacity.max(end.saturating_sub(self.start));
         self.bytes[self.pending.end..end].copy_from_slice(bytes);
         self.pending.end = end;
+        Ok(())
     }
 
     /// Returns whether the buffer holds the most bytes that it may hold: a larger capacity is not
@@ -365,6 +397,8 @@ impl Buffer {
         bytes.drain(..self.pending.start);
         *self = Self {
             head_room: self.head_room,
+            was_filled: self.was_filled,
+            refused: self.refused,
             ..Self::with_max_capacity(self.max_capacity)
         };
         bytes
@@ -426,7 +460,7 @@ mod tests {
         buffer.start += 64;
         buffer.capacity -= 64;
         buffer.clear();
-        buffer.extend_from_slice(b"pending");
+        buffer.extend_from_slice(b"pending").unwrap();
         buffer.reserve(4000, Alignment::Page).unwrap();
         let memory = buffer.bytes.as_ptr().wrapping_add(buffer.start);
         assert_eq!(memory.align_offset(ALIGNMENT), 0);
@@ -475,7 +509,7 @@ mod tests {
     fn bytes_that_have_no_space_are_appended_in_more_memory() {
         let mut buffer = Buffer::with_head_room(8, ALIGNMENT).unwrap();
         fill(&mut buffer, b"ab");
-        buffer.extend_from_slice(&[7; 3 * ALIGNMENT]);
+        buffer.extend_from_slice(&[7; 3 * ALIGNMENT]).unwrap();
         assert_eq!(buffer.pending().len(), 2 + 3 * ALIGNMENT);
         assert!(!buffer.has_head_room());
         assert_eq!(buffer.consume(2), b"ab");

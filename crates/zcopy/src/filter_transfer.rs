@@ -214,7 +214,8 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     /// - If the sink fails, [`undelivered`](crate::Error::undelivered) returns the bytes that the
     ///   filter has produced and the sink has not accepted. A source that can seek is rewound to
     ///   the first byte that the filter has not consumed. From any other source, these bytes are
-    ///   [kept](Self::pending_input) and are filtered first in the next run.
+    ///   [kept](Self::pending_input) and are filtered first in the next run. If memory for them is
+    ///   refused, the last of them are lost.
     /// - If neither side fails, the filter did not consume bytes that it [has to
     ///   consume](crate::Remaining). The source is rewound, or the bytes are kept, as above.
     ///
@@ -282,7 +283,10 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
         // The thread reads through an endpoint of its own. `own` rewinds the source over the bytes
         // that were not consumed.
         std::thread::scope(|scope| {
-            let ahead = read_ahead::start(scope, reader_kernel, source());
+            // What the engine needs comes first. If it gets no memory, its first step fails.
+            let has_memory = state.allocate().is_ok();
+            let ahead = has_memory.then(|| read_ahead::start(scope, reader_kernel, source()));
+            let ahead = ahead.flatten();
             let mut engine = FilterEngine::new(kernel, own, ahead, sink, filter, state);
             engine.context().started = started;
             drive::run(&mut engine)

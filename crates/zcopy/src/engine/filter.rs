@@ -20,7 +20,7 @@ use crate::step::{Step, buffered};
 use crate::strategy::Strategy;
 use crate::sys::{Blocking, Kernel};
 use crate::wait::Wait;
-use read_ahead::{READ, ReadAhead};
+use read_ahead::{READ, ReadAhead, Unused};
 
 pub(crate) mod read_ahead;
 
@@ -65,10 +65,11 @@ impl FilterState {
     /// # Errors
     ///
     /// `ENOMEM`.
-    fn allocate(&mut self) -> Result<(), CallError> {
-        if self.input_buffer.capacity() < READ {
+    pub(crate) fn allocate(&mut self) -> Result<(), CallError> {
+        if !self.input_buffer.begins_with_head_room() {
             let mut input_buffer = read_ahead::input_buffer().map_err(CallError::no_memory)?;
-            input_buffer.extend_from_slice(self.input_buffer.pending());
+            let copied = input_buffer.extend_from_slice(self.input_buffer.pending());
+            copied.map_err(CallError::no_memory)?;
             self.input_buffer = input_buffer;
         }
         if !self.output_buffer.has_memory() {
@@ -316,12 +317,11 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
 
     /// Stops the reading thread, and rewinds the source over the bytes that the filter has not
     /// consumed: those that the thread has read, and, if the sink has failed, the pending ones. If
-    /// the source cannot be rewound, these bytes stay in the filter state.
+    /// the source cannot be rewound, these bytes stay in the filter state, as far as there is memory
+    /// for them.
     fn rewind_unconsumed(&mut self) {
-        let mut unused = self
-            .read_ahead
-            .take()
-            .map_or_else(Vec::new, ReadAhead::stop);
+        let read_ahead = self.read_ahead.take();
+        let mut unused = read_ahead.map_or_else(Unused::default, ReadAhead::stop);
         let Some(source) = &mut self.source else {
             return;
         };
@@ -333,12 +333,13 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
             source.bytes.min(input_buffer.pending().len() as u64)
         };
         let seen = input_buffer.pending().len() - untouched as usize;
-        source.endpoint.advance(unused.len() as u64);
-        let is_back = if unused.is_empty() {
+        let n_unused = unused.parts().map(<[u8]>::len).sum::<usize>() as u64;
+        source.endpoint.advance(n_unused);
+        let is_back = if n_unused == 0 {
             let bytes = &input_buffer.pending()[seen..];
             source.endpoint.rewind_over(&self.context.kernel, bytes)
         } else {
-            let n = untouched + unused.len() as u64;
+            let n = untouched + n_unused;
             source.endpoint.rewind(&self.context.kernel, n)
         };
         if is_back {
@@ -346,8 +347,13 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         } else {
             // The bytes that a failed read had reserved.
             let endpoint = &mut source.endpoint;
-            endpoint.read_reserved(&self.context.kernel, &mut unused);
-            input_buffer.extend_from_slice(&unused);
+            endpoint.read_reserved(&self.context.kernel, &mut unused.reserved);
+            for part in unused.parts() {
+                // Bytes that have no memory leave no gap: nothing follows them.
+                if input_buffer.extend_from_slice(part).is_err() {
+                    break;
+                }
+            }
         }
     }
 }

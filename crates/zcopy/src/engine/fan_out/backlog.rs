@@ -213,7 +213,9 @@ impl<'a> Backlog<'a> {
             let surplus = n.saturating_sub(until_limit);
             if surplus > 0 {
                 if !self.state.source.rewind(kernel, surplus) {
-                    self.surplus = self.state.buffer.pending()[until_limit as usize..].to_vec();
+                    let surplus = &self.state.buffer.pending()[until_limit as usize..];
+                    // Without memory for it, the report lacks it.
+                    let _ = buffer::append_copy(&mut self.surplus, surplus);
                 }
                 self.state.buffer.truncate(until_limit as usize);
                 self.head_position -= surplus;
@@ -245,7 +247,9 @@ impl<'a> Backlog<'a> {
         let passed = position.saturating_sub(self.buffered_from()) as usize;
         let buffer = &mut self.state.buffer;
         buffer.consume(passed.min(buffer.pending().len()));
-        buffer::append(bytes, buffer.take_pending());
+        if !buffer::append(bytes, buffer.take_pending()) {
+            return false;
+        }
         let Some(pipe) = &mut self.state.pipe else {
             return true;
         };

@@ -1,6 +1,7 @@
 //! The end of a fan-out: fills or releases reservations, and returns the bytes in flight.
 
 use super::FanOutEngine;
+use crate::buffer;
 use crate::error::RunError;
 use crate::options::SyncData;
 use crate::report::Ended;
@@ -58,7 +59,7 @@ impl<K: Kernel> FanOutEngine<'_, K> {
     pub(super) fn return_undelivered(&mut self, delivered: u64) -> Vec<u8> {
         let consumed = self.backlog.consumed();
         let missing = consumed.saturating_sub(delivered);
-        let mut surplus = std::mem::take(&mut self.backlog.surplus);
+        let surplus = std::mem::take(&mut self.backlog.surplus);
         let source = &mut self.backlog.state.source;
         if source.rewind(&self.context.kernel, missing) {
             return surplus;
@@ -77,8 +78,10 @@ impl<K: Kernel> FanOutEngine<'_, K> {
         }
         let from = delivered + bytes.len() as u64;
         let kernel = &self.context.kernel;
-        if is_whole && self.backlog.read_from(kernel, from, &mut bytes) {
-            bytes.append(&mut surplus);
+        if is_whole
+            && self.backlog.read_from(kernel, from, &mut bytes)
+            && buffer::append(&mut bytes, surplus)
+        {
             let source = &mut self.backlog.state.source;
             source.read_reserved(kernel, &mut bytes);
         }

@@ -1,5 +1,6 @@
 //! Reading ahead: one thread reads a long file, while another filters what it has read.
 
+use std::hint::black_box;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,12 +32,21 @@ const HELD: usize = 64 << 10;
 /// The length from which a source repays the thread, in bytes.
 pub(crate) const LONG: u64 = 1 << 20;
 
+/// The stack of the thread, in bytes. Its calls are few.
+const STACK: usize = 256 << 10;
+
+/// The memory that a thread takes when it starts, beside its stack, in bytes, with some to spare: the
+/// stack of its signal handler, and its first blocks of the allocator.
+const THREAD: usize = 256 << 10;
+
 /// A reading thread.
 pub(crate) struct ReadAhead<'scope> {
     /// The buffers that it has filled, in order, each with the result of its read.
     read: Receiver<(Buffer, Result<Step, CallError>)>,
     spare: SyncSender<Buffer>,
     is_stopped: Arc<AtomicBool>,
+    /// Empty, with memory for all buffers: [`stop`](Self::stop) must not ask for memory.
+    unused: Vec<Buffer>,
     /// Returns the bytes that the thread has reserved in the source and not read.
     thread: ScopedJoinHandle<'scope, Vec<u8>>,
 }
@@ -64,6 +74,22 @@ pub(crate) fn has_processor() -> bool {
     std::thread::available_parallelism().is_ok_and(|n| n.get() > 1)
 }
 
+/// What a stopped thread has read and [`ReadAhead::next`] has not returned.
+#[derive(Debug, Default)]
+pub(crate) struct Unused {
+    buffers: Vec<Buffer>,
+    /// The bytes behind them, which the thread has reserved in the source and not read.
+    pub(crate) reserved: Vec<u8>,
+}
+
+impl Unused {
+    /// Returns the parts, in order.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &[u8]> {
+        let read = self.buffers.iter().map(Buffer::pending);
+        read.chain(std::iter::once(&self.reserved[..]))
+    }
+}
+
 /// Starts to read. `None` if no thread can be started, or memory is refused.
 pub(crate) fn start<'scope, K: Kernel + Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
@@ -75,15 +101,24 @@ pub(crate) fn start<'scope, K: Kernel + Send + 'scope>(
     for _ in 0..INPUT_BUFFERS {
         spare.send(input_buffer().ok()?).ok()?;
     }
+    let mut unused = Vec::new();
+    unused.try_reserve_exact(INPUT_BUFFERS).ok()?;
+    // A thread that gets too little memory when it starts ends the process, or hangs. This memory is
+    // free again when it starts.
+    let mut probe = Vec::<u8>::new();
+    probe.try_reserve_exact(STACK + THREAD).ok()?;
+    drop(black_box(probe));
     let is_stopped = Arc::new(AtomicBool::new(false));
     let thread_is_stopped = Arc::clone(&is_stopped);
     let reading = move || read_all(&kernel, source, &empty, &filled, &thread_is_stopped);
     let name = "zcopy-reader".to_owned();
-    let thread = Builder::new().name(name).spawn_scoped(scope, reading);
+    let builder = Builder::new().name(name).stack_size(STACK);
+    let thread = builder.spawn_scoped(scope, reading);
     Some(ReadAhead {
         read,
         spare,
         is_stopped,
+        unused,
         thread: thread.ok()?,
     })
 }
@@ -148,17 +183,14 @@ impl ReadAhead<'_> {
         let _ = self.spare.send(buffer);
     }
 
-    /// Stops the thread, and returns the bytes that it has read and [`next`](Self::next) has not
-    /// returned.
-    pub(crate) fn stop(self) -> Vec<u8> {
+    /// Stops the thread, and returns what it has read and [`next`](Self::next) has not returned.
+    pub(crate) fn stop(self) -> Unused {
         self.is_stopped.store(true, Ordering::Relaxed);
         drop(self.spare);
-        let mut bytes = Vec::new();
-        for (buffer, _) in &self.read {
-            bytes.extend_from_slice(buffer.pending());
-        }
+        let mut buffers = self.unused;
+        buffers.extend(self.read.iter().map(|(buffer, _)| buffer));
         let reserved = self.thread.join();
-        bytes.append(&mut reserved.unwrap_or_else(|panic| resume_unwind(panic)));
-        bytes
+        let reserved = reserved.unwrap_or_else(|panic| resume_unwind(panic));
+        Unused { buffers, reserved }
     }
 }

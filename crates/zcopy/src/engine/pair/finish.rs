@@ -12,9 +12,11 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// fails, and what is left of the prefix in any case.
     pub(super) fn return_undelivered(&mut self) -> Vec<u8> {
         let prefix_left = self.prefix_left() as usize;
-        let mut bytes = self.state.buffer.consume(prefix_left).to_vec();
+        let (mut bytes, prefix) = (Vec::new(), self.state.buffer.consume(prefix_left));
+        let is_whole = buffer::append_copy(&mut bytes, prefix);
         let in_flight = self.state.return_in_flight(&self.context.kernel);
-        buffer::append(&mut bytes, in_flight);
+        // Bytes that have no memory leave no gap: nothing follows them.
+        let _ = is_whole && buffer::append(&mut bytes, in_flight);
         bytes
     }
 

@@ -20,10 +20,16 @@ impl<K: Kernel> PairEngine<'_, K> {
             && self.context.total.is_some_and(|total| total > 0)
             && !is_paced;
         let alignment = self.state.sink_alignment();
-        // Nothing has moved yet. If memory is refused, the copy of the prefix asks for it again, and
-        // ends the process as `Vec` does.
-        let _ = self.state.buffer.reserve_exactly(prefix.len(), alignment);
-        self.state.buffer.extend_from_slice(prefix);
+        let buffer = &mut self.state.buffer;
+        let reserved = buffer.reserve_exactly(prefix.len(), alignment);
+        if reserved
+            .and_then(|()| buffer.extend_from_slice(prefix))
+            .is_err()
+        {
+            // Nothing has moved yet. Without memory for this copy, the process ends, as with every
+            // `Vec`.
+            buffer.hold(prefix.to_vec());
+        }
         self.state.sink.more_follows = follows;
         self.prefix_len = len;
         let longer = |n: u64| n.saturating_add(len);

@@ -95,7 +95,7 @@ pub(super) fn before_read<K: Kernel>(
     };
     // Bytes that have left the source must find memory.
     if let Err(errno) = reserve_for_pipe(state, max.min(pipe.capacity as u64) as usize) {
-        max = state.buffer.room() as u64;
+        max = max.min(state.buffer.room() as u64);
         if max == 0 {
             state.pipe = Some(pipe);
             return Err(CallError::no_memory(errno));
