@@ -142,12 +142,15 @@ impl Display {
     /// precedes the bytes that follow, where both go to the same place. If standard error is full,
     /// the display thread queues the message after 20 ms, and the bytes precede it.
     pub(crate) fn write_message(&self, message: String) {
-        let (dropped_when_written, wait) = mpsc::sync_channel(0);
-        self.send(Event::Message(message, dropped_when_written));
-        if !self.is_held.load(Ordering::Relaxed) {
-            let waited = wait.recv_timeout(LONGEST_WAIT_FOR_MESSAGE);
-            let is_held = waited == Err(RecvTimeoutError::Timeout);
-            self.is_held.store(is_held, Ordering::Relaxed);
+        let (written, wait) = mpsc::sync_channel(0);
+        self.send(Event::Message {
+            text: message,
+            written,
+        });
+        let is_held = self.is_held.load(Ordering::Relaxed);
+        if !is_held && wait.recv_timeout(LONGEST_WAIT_FOR_MESSAGE) == Err(RecvTimeoutError::Timeout)
+        {
+            self.is_held.store(true, Ordering::Relaxed);
         }
     }
 
@@ -188,8 +191,8 @@ impl Display {
     }
 
     fn send(&self, event: Event) {
-        if let Err(mpsc::SendError(Event::Message(message, _))) = self.events.send(event) {
-            message::warn(&message);
+        if let Err(mpsc::SendError(Event::Message { text, .. })) = self.events.send(event) {
+            message::warn(&text);
         }
     }
 }

@@ -14,8 +14,8 @@ use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
 /// room than one character needs.
 const RETRY_DELAY: Duration = Duration::from_millis(5);
 
-/// The most bytes that wait for a terminal or pipe. Messages beyond are lost.
-const MAX_QUEUE: usize = 1 << 16;
+/// The most bytes that wait for a terminal or pipe. Messages beyond are dropped.
+const MAX_QUEUE: usize = 1 << 20;
 
 /// The number of bytes that a pipe accepts without blocking if it polls as writable.
 const PIPE_BUF: usize = 4096;
@@ -174,11 +174,14 @@ impl Tty {
     }
 
     /// Writes a message. Bytes that the terminal does not accept stay in a queue. The call waits
-    /// for at most `timeout`, and not at all if older bytes are pending.
+    /// for at most `timeout`, and not at all if older bytes are pending. If the queue is full, the
+    /// message is dropped, which [`error`](Self::error) tells.
     pub fn queue(&mut self, message: &[u8], timeout: Duration) {
         let timeout = self.unless_pending(timeout);
         if self.pending.len() <= MAX_QUEUE {
             self.pending.extend_from_slice(message);
+        } else {
+            self.error.get_or_insert(Errno::NOBUFS);
         }
         self.flush(timeout);
     }
@@ -199,7 +202,8 @@ impl Tty {
         }
     }
 
-    /// Returns the first error of a write, after which the bytes of that write were dropped.
+    /// Returns the first error of a write, after which the bytes of that write were dropped. It is
+    /// `ENOBUFS` if a message was dropped because the queue was full.
     #[must_use]
     pub fn error(&self) -> Option<io::Error> {
         self.error.map(Into::into)

@@ -144,7 +144,7 @@ impl TransferView {
             // `DisplayLoop` handles these, for both sides of a command.
             Event::Signal(_)
             | Event::Remote(_)
-            | Event::Message(..)
+            | Event::Message { .. }
             | Event::Moved(_)
             | Event::Over(..) => {}
         }

@@ -16,8 +16,12 @@ pub(crate) enum Event {
     Signal(signals::Event),
     /// Another phase begins. Its progress starts at zero.
     Phase(Phase),
-    /// A message for the user. The sender is dropped when it has been written.
-    Message(String, SyncSender<()>),
+    /// A message for the user.
+    Message {
+        text: String,
+        /// Never sent to. It is dropped when the message has been written.
+        written: SyncSender<()>,
+    },
     /// An input has ended.
     EndOfFile(FinishedInput),
     /// A request of another process.

@@ -86,7 +86,8 @@ impl Objects {
     ///
     /// # Errors
     ///
-    /// Returns the error of `write(2)`, once. The end of a reader is no error.
+    /// Returns the error of `write(2)`, once. The end of a reader is no error. Returns `ENOBUFS` if
+    /// this object or an earlier one was dropped, because the queue was full.
     pub(crate) fn put(&mut self, line: &str) -> io::Result<()> {
         let line = format!("{line}\n");
         let written = match &mut self.output {
@@ -108,9 +109,9 @@ impl Objects {
     /// Returns the errors of [`Objects::put`], and `EAGAIN` if the reader has not accepted everything.
     pub(crate) fn put_last(&mut self, line: &str) -> io::Result<()> {
         // A full queue would drop the object.
-        self.flush()?;
-        self.put(line)?;
-        self.flush()?;
+        let before = self.flush();
+        let written = self.put(line);
+        before.and(written).and(self.flush())?;
         let is_pending = matches!(&self.output, Output::Stream(stream) if stream.has_pending());
         self.check(if is_pending {
             Err(Errno::AGAIN.into())
@@ -134,13 +135,20 @@ impl Objects {
         let Err(error) = written else {
             return Ok(());
         };
-        self.output = Output::Ended;
+        if !is_dropped(&error) {
+            self.output = Output::Ended;
+        }
         if is_broken_pipe(&error) {
             Ok(())
         } else {
             Err(error)
         }
     }
+}
+
+/// Returns whether objects were dropped, and later ones can be written.
+fn is_dropped(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error())
 }
 
 /// Returns whether the reader of objects has gone, which is no failure.

@@ -368,7 +368,9 @@ impl<'a> WatchLoop<'a> {
                     Some(_) => objects.put_last(&line),
                     None => objects.put(&line),
                 };
-                if let Err(error) = written {
+                if let Err(error) = written
+                    && !self.has_lost_object
+                {
                     let message = write_error(objects.name(), &error);
                     self.warn(&message);
                     self.has_lost_object = true;

@@ -131,6 +131,59 @@ fn an_ending_that_nobody_reads_in_time_is_a_failure() {
     }
 }
 
+/// Of more than a pipe holds, a part was dropped, and the status was 0.
+#[test]
+fn a_reader_that_pauses_gets_every_object() {
+    const FILES: usize = 2000;
+    for option in ["--json", "--json=2"] {
+        let (objects, status) = read_late(option, FILES);
+        assert_eq!(status, Some(0), "{option}");
+        let of_files = objects.lines().filter(|line| line.contains(r#""file":"#));
+        assert_eq!(of_files.count(), FILES + 1, "{option}");
+    }
+}
+
+/// More than the queue holds.
+#[test]
+fn objects_that_are_dropped_are_a_failure() {
+    for option in ["--json", "--json=2"] {
+        let (objects, status) = read_late(option, 20_000);
+        assert_eq!(status, Some(8), "{option}");
+        let last = objects.lines().rfind(|line| line.starts_with('{')).unwrap();
+        assert!(last.contains(r#""state":"failed""#), "{last}");
+        assert!(last.contains("No buffer space available"), "{last}");
+    }
+}
+
+/// Runs `zc-pv` on many empty files, whose objects are read when it has come to the last operand.
+/// Returns them and its exit status.
+fn read_late(option: &str, files: usize) -> (String, Option<i32>) {
+    let dir = tempfile::tempdir().unwrap();
+    let (empty, fifo) = (dir.path().join("empty"), dir.path().join("fifo"));
+    std::fs::File::create(&empty).unwrap();
+    rustix::fs::mkfifoat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+    )
+    .unwrap();
+    let mut pv = crate::child::zc_pv();
+    pv.args([option, "--per-file"]);
+    pv.args(std::iter::repeat_n(&empty, files));
+    pv.arg(&fifo).stdout(std::process::Stdio::null());
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut child = pv.stderr(writer).spawn().unwrap();
+    drop(pv);
+    // It is opened for reading after the other files.
+    let last = std::fs::File::options().write(true).open(&fifo).unwrap();
+    // The display thread has this time for their objects.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    drop(last);
+    let mut objects = String::new();
+    reader.read_to_string(&mut objects).unwrap();
+    (objects, child.wait().unwrap().code())
+}
+
 #[test]
 fn every_line_of_json_is_an_object_that_says_it_all() {
     let mut desk = Desk::with("pv --json -N foo -s 10 -i 0.1 < in 2> log > out");

@@ -50,7 +50,9 @@ impl TransferView {
             let written = lock(objects).put_last(&line);
             self.check_objects(written);
         } else {
+            // A full queue would drop the object.
             self.screen.begin_end();
+            self.screen.close();
             self.screen.write_message(&line);
         }
     }
@@ -78,10 +80,10 @@ impl TransferView {
     }
 
     fn check_objects(&mut self, written: io::Result<()>) {
-        if let (Err(error), Some(objects)) = (written, &self.objects) {
+        if let (Err(error), Some(objects), None) = (written, &self.objects, &self.objects_error) {
             let message = write_error(lock(objects).name(), &error);
             self.warn(&message);
-            self.objects_error.get_or_insert(message);
+            self.objects_error = Some(message);
         }
     }
 }

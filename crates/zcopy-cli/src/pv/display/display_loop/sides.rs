@@ -70,10 +70,13 @@ impl DisplayLoop {
                 }
             }
             Event::Remote(incoming) => self.first.serve(incoming, self.output.as_mut()),
-            Event::Message(message, _written) => {
+            Event::Message {
+                text,
+                written: _written,
+            } => {
                 let is_ended = self.first.last.is_some();
                 let view = self.output.as_mut().filter(|_| is_ended);
-                view.unwrap_or(&mut self.first).warn(&message);
+                view.unwrap_or(&mut self.first).warn(&text);
             }
             event => self.first.answer(event),
         }
