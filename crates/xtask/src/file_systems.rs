@@ -109,10 +109,25 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.record {
         let seconds = started.elapsed().as_secs();
         let text = format!("{text}- {seconds} s, builds included");
-        proof::record("File systems", &text)?;
+        proof::record(&heading(args), &text)?;
     }
     ensure!(all_right, "not all tests pass on each file system");
     Ok(())
+}
+
+/// Returns the heading of the record. A part of the tests, or of the file systems, replaces no record
+/// of all.
+fn heading(args: &Args) -> String {
+    let mut heading = "File systems".to_owned();
+    let names: Vec<_> = args.file_systems.iter().map(|kind| kind.name()).collect();
+    if !names.is_empty() {
+        heading = format!("{heading}: {}", names.join(", "));
+    }
+    let arguments = args.selection.arguments.join(" ");
+    if !arguments.is_empty() {
+        heading = format!("{heading}, tests `{arguments}`");
+    }
+    heading
 }
 
 /// Runs the tests of a package with their files on a new file system.

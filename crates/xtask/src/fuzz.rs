@@ -116,7 +116,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     write!(text, "- {seconds} s, builds included")?;
     if args.record {
-        proof::record("Fuzzing", &text)?;
+        // Some targets replace no record of all.
+        let heading = match &args.targets[..] {
+            [] => "Fuzzing".to_owned(),
+            targets => format!("Fuzzing of {}", targets.join(", ")),
+        };
+        proof::record(&heading, &text)?;
     }
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())

@@ -50,7 +50,8 @@ impl Selection {
     /// They do not build, or none is selected.
     pub(crate) fn build(&self) -> anyhow::Result<Vec<Tests>> {
         let mut cargo = Command::new("cargo");
-        cargo.args(["test", "--no-run", "--locked", "--test", "it"]);
+        // Tests of the library run the examples.
+        cargo.args(["test", "--no-run", "--locked", "--test", "it", "--examples"]);
         let both = PACKAGES.map(str::to_owned);
         let packages = if self.packages.is_empty() {
             &both[..]

@@ -68,11 +68,14 @@ enum Chore {
     /// Write the table at the head of docs/proof.md anew, from its sections and those of
     /// docs/kernels.md
     Summary,
+    /// Note a step of .ci/run-long in docs/proof.md
+    RecordStep(proof::steps::Args),
     /// Draw the charts of docs/benchmarks.md from a record of the benchmarks
     Charts(charts::Args),
 }
 
 fn main() -> anyhow::Result<()> {
+    proof::begin();
     match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
         Chore::FileSystems(args) => file_systems::run(&args),
@@ -88,6 +91,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Imports => imports::run(),
         Chore::Pages(args) => pages::run(&args),
         Chore::Summary => proof::summarize(),
+        Chore::RecordStep(args) => proof::steps::record(&args),
         Chore::Charts(args) => charts::run(&args),
     }
 }

@@ -4,20 +4,33 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
+
+pub(crate) mod steps;
 
 mod summary;
 
 /// The page of most records, from the root of the workspace.
 const PAGE: &str = "docs/proof.md";
 
+/// The commit on which this program started, or why it is unknown. A commit that somebody makes
+/// during a run is not the one that was tried.
+static COMMIT: LazyLock<Result<String, String>> =
+    LazyLock::new(|| commit().map_err(|error| format!("{error:#}")));
+
+/// Takes note of the commit, for a record at the end.
+pub(crate) fn begin() {
+    LazyLock::force(&COMMIT);
+}
+
 /// Replaces the section with this heading in `docs/proof.md`, or adds it, with the date, the commit
 /// and the command of this run. Writes the summary at the head of the page anew.
 ///
 /// # Errors
 ///
-/// If git does not answer or the page cannot be written.
+/// If git did not answer or the page cannot be written.
 pub(crate) fn record(heading: &str, text: &str) -> anyhow::Result<()> {
     record_in(PAGE, heading, text)
 }
@@ -31,6 +44,27 @@ pub(crate) fn record_in(page: &'static str, heading: &str, text: &str) -> anyhow
     let path = root().join(page);
     let old = fs::read_to_string(&path).unwrap_or_default();
     let date = output("date", &["-u", "+%Y-%m-%d"])?;
+    let commit = noted_commit()?;
+    let kernel = output("uname", &["-r"])?;
+    let arguments: Vec<_> = std::env::args().skip(1).map(quoted).collect();
+    let section = format!(
+        "`cargo xtask {}`, {date}, commit {commit}, Linux {kernel}:\n\n{text}\n",
+        arguments.join(" ")
+    );
+    fs::write(&path, replace(&old, heading, &section)).context(page)?;
+    summarize()
+}
+
+/// Returns the commit on which this program started.
+fn noted_commit() -> anyhow::Result<&'static str> {
+    let commit = COMMIT.as_ref();
+    commit
+        .map(String::as_str)
+        .map_err(|error| anyhow!("{error}"))
+}
+
+/// Returns the commit of the clone. `-dirty` tells of changes that it lacks.
+fn commit() -> anyhow::Result<String> {
     let mut commit = output("git", &["describe", "--always", "--abbrev=12"])?;
     // The pages change no program.
     let status = [
@@ -43,14 +77,7 @@ pub(crate) fn record_in(page: &'static str, heading: &str, text: &str) -> anyhow
     if !output("git", &status)?.is_empty() {
         commit.push_str("-dirty");
     }
-    let kernel = output("uname", &["-r"])?;
-    let arguments: Vec<_> = std::env::args().skip(1).map(quoted).collect();
-    let section = format!(
-        "`cargo xtask {}`, {date}, commit {commit}, Linux {kernel}:\n\n{text}\n",
-        arguments.join(" ")
-    );
-    fs::write(&path, replace(&old, heading, &section)).context(page)?;
-    summarize()
+    Ok(commit)
 }
 
 /// Returns an argument as a shell reads it.

@@ -35,7 +35,10 @@ pub(super) fn section(page: &str, others: &[(&str, &str)]) -> String {
 /// The page with the table as its first section.
 pub(super) fn put(page: &str, section: &str) -> String {
     let title = format!("## {HEADING}\n\n");
-    let (head, rest) = page.split_once("## ").unwrap_or((page, ""));
+    let Some(at) = page.find("\n## ") else {
+        return format!("{page}\n{title}{section}");
+    };
+    let (head, rest) = (&page[..=at], &page[at + "\n## ".len()..]);
     let rest = match rest.strip_prefix(&title["## ".len()..]) {
         Some(old) => old.split_once("\n## ").map_or("", |(_, rest)| rest),
         None => rest,

@@ -301,6 +301,24 @@ fn help_that_cannot_be_written_is_an_error() {
     unlike_peers(&[(PV, "pv -h > /dev/full", 1, "", &full(PV))]);
 }
 
+/// The shell takes names of files for options. `getopt_long(3)` prints them as they are.
+#[test]
+fn an_unknown_option_is_shown_without_what_a_terminal_obeys() {
+    for (name, program) in TOOLS {
+        for (option, shown) in [
+            (r"--\033[31mred", r"unrecognized option '--\033[31mred'"),
+            (r"-\033", r"invalid option -- '\033'"),
+            (r"--\033[31m=\007", r"unrecognized option '--\033[31m=\a'"),
+        ] {
+            let outcome = CAT.run(&format!(
+                "{program} \"$(printf '%b' '{option}')\" < /dev/null"
+            ));
+            let message = format!("{name}: {shown}\n");
+            assert!(outcome.stderr.starts_with(&message), "{outcome:?}");
+        }
+    }
+}
+
 #[test]
 fn messages_bear_the_name_that_the_program_was_called_by() {
     for (name, program) in TOOLS {

@@ -1,7 +1,7 @@
 //! Processes that may have little memory (`RLIMIT_DATA`).
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -53,6 +53,35 @@ fn run(tool: &Command, limit: u64, bytes: &[u8]) -> Outcome {
         said: said.join().unwrap(),
         written,
         left,
+    }
+}
+
+/// A thread reads a long file ahead. Without memory for it, the process was aborted, or hung.
+#[test]
+fn a_filter_that_gets_little_memory_ends_by_itself() {
+    if !has_program("prlimit") {
+        return;
+    }
+    let mut input = tempfile::NamedTempFile::new().unwrap();
+    input.write_all(&pattern(3 << 20)).unwrap();
+    let mut cat = zc_cat();
+    cat.arg("-T").arg(input.path());
+    // With less, the process does not come to the loader's end.
+    for limit in (20..90).map(|n| n * (64 << 10)) {
+        for (sink, message) in [("/dev/null", None), ("/dev/full", Some("No space left"))] {
+            let data = format!("--data={limit}");
+            let mut limited = under(&["timeout", "30", "prlimit", &data, "--core=0"], &cat);
+            limited.stdout(File::options().write(true).open(sink).unwrap());
+            let output = limited.output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            let is_right = match (output.status.code(), message) {
+                (Some(0), None) => true,
+                (Some(1), Some(message)) if said.contains(message) => true,
+                (Some(1), _) => said.contains("memory exhausted"),
+                _ => false,
+            };
+            assert!(is_right, "{sink}, {limit} bytes: {}: {said}", output.status);
+        }
     }
 }
 

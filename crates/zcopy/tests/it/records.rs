@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::net::SocketType;
@@ -371,7 +372,24 @@ fn time_of(lines_per_second: u64, source: &impl AsFd, tick: bool) -> Duration {
 
 #[test]
 fn lines_keep_their_rate_within_a_tenth() {
+    // A busy machine makes a run late, and never early.
+    let is_in_time = (0..3).any(|_| all_are_in_time());
+    assert!(is_in_time, "three runs were late");
+}
+
+/// Moves lines out of every source at a rate. Returns whether no run took a tenth too long.
+fn all_are_in_time() -> bool {
     let bytes = lines(1000);
+    let is_late = AtomicBool::new(false);
+    let check = |took: Duration, millis: u64, name: &str| {
+        assert!(
+            took >= Duration::from_millis(millis * 9 / 10),
+            "{took:?} from {name}"
+        );
+        if took > Duration::from_millis(millis * 11 / 10) {
+            is_late.store(true, Ordering::Relaxed);
+        }
+    };
     // All at one time: each waits for nearly all of it.
     std::thread::scope(|scope| {
         for tick in [false, true] {
@@ -383,17 +401,13 @@ fn lines_keep_their_rate_within_a_tenth() {
                 drop(source.writer);
                 scope.spawn(move || {
                     let took = time_of(2000, &source.fd, tick);
-                    let wanted = Duration::from_millis(450)..Duration::from_millis(550);
-                    assert!(wanted.contains(&took), "{took:?} from {}", source.name);
+                    check(took, 500, source.name);
                 });
             }
         }
-        scope.spawn(|| {
-            let took = time_of(1000, &file(&bytes), false);
-            let wanted = Duration::from_millis(900)..Duration::from_millis(1100);
-            assert!(wanted.contains(&took), "{took:?} for a second");
-        });
+        scope.spawn(|| check(time_of(1000, &file(&bytes), false), 1000, "a file"));
     });
+    !is_late.into_inner()
 }
 
 /// A stop while lines wait for their time hands them back.

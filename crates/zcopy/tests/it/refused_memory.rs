@@ -8,10 +8,10 @@ use std::process::Command;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use zcopy::{Error, Report, Side, Transfer};
+use zcopy::{Error, FilterTransfer, Filtered, Input, Report, Side, Transfer};
 
-use crate::endpoints::pipe;
-use crate::files::{assert_same, contents, file, pattern, read_to_end};
+use crate::endpoints::{full, pipe};
+use crate::files::{assert_same, contents, cursor, file, pattern, read_to_end};
 use crate::own_process::is_own_process;
 
 const LEN: usize = 300_000;
@@ -138,6 +138,53 @@ fn memory_that_is_refused_loses_no_byte_of_a_pipe() {
         }
     }
     assert!(n_failures > 0, "no memory was refused");
+}
+
+/// Passes its input on.
+fn pass(input: Input<'_>, output: &mut [u8]) -> Filtered {
+    let n = input.bytes.len().min(output.len());
+    output[..n].copy_from_slice(&input.bytes[..n]);
+    Filtered {
+        consumed: n,
+        produced: n,
+    }
+}
+
+/// The file is long enough for a thread that reads ahead. What it had read was copied, and a thread
+/// without memory ended the process.
+#[test]
+fn memory_that_is_refused_loses_no_byte_behind_a_filter() {
+    let name = "refused_memory::memory_that_is_refused_loses_no_byte_behind_a_filter";
+    if !is_own_process(name, refuse_at_once) {
+        return;
+    }
+    let bytes = pattern(3 << 20);
+    let (mut n_successes, mut n_failures) = (0, 0);
+    for amount in (0..64).map(|n| n * (64 << 10)) {
+        for (sink, is_full) in [(file(b""), false), (File::from(full()), true)] {
+            let source = file(&bytes);
+            let mut transfer = FilterTransfer::new(&sink, pass);
+            let outcome = with_memory(amount, || transfer.run(&source));
+            let what = format!("{amount} bytes: {outcome:?}");
+            let report = match &outcome {
+                Ok(report) => report,
+                Err(error) => error.report(),
+            };
+            let is_refused = outcome
+                .as_ref()
+                .is_err_and(|error| error.side() == Side::Neither);
+            n_successes += usize::from(outcome.is_ok());
+            n_failures += usize::from(is_refused);
+            assert!(is_full || outcome.is_ok() || is_refused, "{what}");
+            let arrived = if is_full { Vec::new() } else { contents(&sink) };
+            assert_eq!(report.bytes(), arrived.len() as u64, "{what}");
+            let left = &bytes[cursor(&source) as usize..];
+            let passed = report.undelivered();
+            let all = [&arrived, passed, transfer.pending_input(), left].concat();
+            assert_same(&all, &bytes, &what);
+        }
+    }
+    assert!(n_successes > 0 && n_failures > 0, "{n_successes} successes");
 }
 
 #[test]

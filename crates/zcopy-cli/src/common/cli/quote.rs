@@ -75,6 +75,32 @@ pub fn argument(argument: &OsStr) -> String {
     quoted
 }
 
+/// Returns the text with escapes for what a terminal obeys, and all else as it is: a name may come
+/// from a stranger by a pattern of the shell. `getopt_long(3)` prints all as it is.
+///
+/// # Examples
+///
+/// ```
+/// use zcopy_cli::common::cli::quote::without_controls;
+///
+/// assert_eq!(without_controls("--a\u{1b}[31m é"), "--a\\033[31m é");
+/// ```
+#[must_use]
+pub fn without_controls(text: &str) -> String {
+    let mut shown = String::new();
+    for character in text.chars() {
+        if character.is_control() {
+            let mut bytes = [0; 4];
+            for byte in character.encode_utf8(&mut bytes).bytes() {
+                push_escape(&mut shown, byte);
+            }
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
 /// A part of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece {

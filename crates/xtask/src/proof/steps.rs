@@ -1,0 +1,85 @@
+//! The table of the steps of `.ci/run-long`: when each was last run, and how it ended.
+
+use std::fs;
+
+use anyhow::Context as _;
+
+use super::{PAGE, noted_commit, output, replace, root, summarize};
+
+/// The heading of the table.
+const HEADING: &str = "The second tier";
+
+/// The text in front of the rows.
+const HEAD: &str = "`.ci/run-long` writes a row when a step has ended. The results of most steps have \
+                    sections of their own.\n\n\
+                    | step | date | commit | seconds | outcome |\n|---|---|---|---:|---|\n";
+
+/// A step that has ended.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The name of the step
+    name: String,
+    /// How long it took
+    seconds: u64,
+    /// Its exit status
+    status: i32,
+}
+
+/// Replaces the row of a step, or adds it.
+///
+/// # Errors
+///
+/// If git did not answer or the page cannot be written.
+pub(crate) fn record(step: &Args) -> anyhow::Result<()> {
+    let path = root().join(PAGE);
+    let page = fs::read_to_string(&path).context(PAGE)?;
+    let outcome = match step.status {
+        0 => "passed".to_owned(),
+        status => format!("failed with status {status}"),
+    };
+    let (date, commit) = (output("date", &["-u", "+%Y-%m-%d"])?, noted_commit()?);
+    let cells = format!(
+        "{} | {date} | {commit} | {} | {outcome}",
+        step.name, step.seconds
+    );
+    let section = with_row(&page, &step.name, &cells);
+    fs::write(&path, replace(&page, HEADING, &section)).context(PAGE)?;
+    summarize()
+}
+
+/// Returns the section of the page, with these cells as the row of a step.
+fn with_row(page: &str, name: &str, cells: &str) -> String {
+    let title = format!("\n## {HEADING}\n");
+    let section = page.split_once(&title).map_or("", |(_, section)| section);
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let own = format!("| {name} |");
+    let old = section.lines().filter(|line| line.starts_with("| "));
+    let row = format!("| {cells} |");
+    let mut rows: Vec<_> = old.skip(1).collect();
+    match rows.iter().position(|old| old.starts_with(&own)) {
+        Some(place) => rows[place] = &row,
+        None => rows.push(&row),
+    }
+    format!("{HEAD}{}\n", rows.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_replaces_its_row_and_leaves_the_others() {
+        let row = |page: &str, name: &str, cells: &str| {
+            format!(
+                "# Proof\n\n{}",
+                replace(page, HEADING, &with_row(page, name, cells))
+            )
+        };
+        let page = row("\n## Kills\n\ntext\n", "kills", "kills | one");
+        let page = row(&page, "fuzz", "fuzz | two");
+        let page = row(&page, "kills", "kills | three");
+        let (_, rows) = page.split_once("|---|\n").unwrap();
+        assert_eq!(rows, "| kills | three |\n| fuzz | two |\n");
+        assert!(page.contains("## Kills\n\ntext\n"), "{page}");
+    }
+}
