@@ -1,4 +1,4 @@
-//! The table of the steps of `.ci/run-long`: when each was last run, and how it ended.
+//! The table of the gate and of the steps of `.ci/run-long`: when each was last run, and how it ended.
 
 use std::fs;
 
@@ -7,11 +7,12 @@ use anyhow::Context as _;
 use super::{PAGE, noted_commit, output, replace, root, summarize};
 
 /// The heading of the table.
-const HEADING: &str = "The second tier";
+const HEADING: &str = "The two tiers";
 
 /// The text in front of the rows.
-const HEAD: &str = "`.ci/run-long` writes a row when a step has ended. The results of most steps have \
-                    sections of their own.\n\n\
+const HEAD: &str = "The gate `.ci/run`, which may take 30 minutes on two processors, and the steps of \
+                    `.ci/run-long`, with the last run of each. Most steps have sections of their \
+                    own with their results.\n\n\
                     | step | date | commit | seconds | outcome |\n|---|---|---|---:|---|\n";
 
 /// A step that has ended.
