@@ -121,13 +121,9 @@ fn heading(args: &Args) -> String {
     let mut heading = "File systems".to_owned();
     let names: Vec<_> = args.file_systems.iter().map(|kind| kind.name()).collect();
     if !names.is_empty() {
-        heading = format!("{heading}: {}", names.join(", "));
+        heading = format!("{heading} {}", names.join(", "));
     }
-    let arguments = args.selection.arguments.join(" ");
-    if !arguments.is_empty() {
-        heading = format!("{heading}, tests `{arguments}`");
-    }
-    heading
+    args.selection.heading(&heading)
 }
 
 /// Runs the tests of a package with their files on a new file system.

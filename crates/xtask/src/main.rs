@@ -68,8 +68,8 @@ enum Chore {
     /// Write the table at the head of docs/proof.md anew, from its sections and those of
     /// docs/kernels.md
     Summary,
-    /// Note a step of .ci/run-long in docs/proof.md
-    RecordStep(proof::steps::Args),
+    /// Run a step of .ci/run-long, and note its end in docs/proof.md
+    Step(proof::steps::Args),
     /// Draw the charts of docs/benchmarks.md from a record of the benchmarks
     Charts(charts::Args),
 }
@@ -91,7 +91,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Imports => imports::run(),
         Chore::Pages(args) => pages::run(&args),
         Chore::Summary => proof::summarize(),
-        Chore::RecordStep(args) => proof::steps::record(&args),
+        Chore::Step(args) => proof::steps::run(&args),
         Chore::Charts(args) => charts::run(&args),
     }
 }

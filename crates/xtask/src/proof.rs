@@ -41,18 +41,30 @@ pub(crate) fn record(heading: &str, text: &str) -> anyhow::Result<()> {
 ///
 /// As [`record`].
 pub(crate) fn record_in(page: &'static str, heading: &str, text: &str) -> anyhow::Result<()> {
-    let path = root().join(page);
-    let old = fs::read_to_string(&path).unwrap_or_default();
-    let date = output("date", &["-u", "+%Y-%m-%d"])?;
-    let commit = noted_commit()?;
+    let (date, commit) = (today()?, noted_commit()?);
     let kernel = output("uname", &["-r"])?;
     let arguments: Vec<_> = std::env::args().skip(1).map(quoted).collect();
     let section = format!(
         "`cargo xtask {}`, {date}, commit {commit}, Linux {kernel}:\n\n{text}\n",
         arguments.join(" ")
     );
-    fs::write(&path, replace(&old, heading, &section)).context(page)?;
+    write_section(page, heading, |_| section)
+}
+
+/// Replaces a section of a page by one that is made from the page, and the summary.
+fn write_section(
+    page: &'static str,
+    heading: &str,
+    section: impl FnOnce(&str) -> String,
+) -> anyhow::Result<()> {
+    let path = root().join(page);
+    let old = fs::read_to_string(&path).unwrap_or_default();
+    fs::write(&path, replace(&old, heading, &section(&old))).context(page)?;
     summarize()
+}
+
+fn today() -> anyhow::Result<String> {
+    output("date", &["-u", "+%Y-%m-%d"])
 }
 
 /// Returns the commit on which this program started.

@@ -46,7 +46,7 @@ pub(crate) fn append(bytes: &mut Vec<u8>, rest: Vec<u8>) -> bool {
 /// Appends a copy of `rest` to `bytes`, or nothing if memory is refused. Returns whether it has
 /// appended all.
 pub(crate) fn append_copy(bytes: &mut Vec<u8>, rest: &[u8]) -> bool {
-    let has_memory = bytes.try_reserve(rest.len()).is_ok();
+    let has_memory = bytes.try_reserve_exact(rest.len()).is_ok();
     if has_memory {
         bytes.extend_from_slice(rest);
     }
@@ -86,7 +86,7 @@ pub(crate) struct Buffer {
     was_filled: bool,
     /// The least capacity that the allocator has refused. It is not asked for again: a transfer with
     /// little memory would allocate in each step.
-    refused: usize,
+    refused_capacity: usize,
 }
 
 impl Default for Buffer {
@@ -107,7 +107,7 @@ impl Buffer {
             capacity: 0,
             pending: 0..0,
             was_filled: false,
-            refused: usize::MAX,
+            refused_capacity: usize::MAX,
         }
     }
 
@@ -159,6 +159,8 @@ impl Buffer {
         };
         let mut taken = std::mem::replace(self, empty);
         taken.clear();
+        // Another transfer may have more luck.
+        taken.refused_capacity = usize::MAX;
         Some(taken)
     }
 
@@ -171,6 +173,7 @@ impl Buffer {
         *self = Self {
             max_capacity: self.max_capacity,
             was_filled: self.was_filled,
+            refused_capacity: self.refused_capacity,
             ..other
         };
         None
@@ -231,24 +234,24 @@ impl Buffer {
     /// Replaces the memory, and keeps the pending bytes. Frees the old memory first, so that there
     /// are never two large allocations. If memory is refused, as much as before is asked for again.
     fn reallocate(&mut self, capacity: usize, alignment: Alignment) -> Result<()> {
-        if capacity >= self.refused {
+        if capacity >= self.refused_capacity {
             return Err(Errno::NOMEM);
         }
         let old_capacity = self.capacity;
         let pending = self.take_pending();
         let allocated = self.allocate(capacity, alignment);
         if allocated.is_err() {
-            self.refused = capacity;
+            self.refused_capacity = capacity;
         }
         let has_memory = allocated.is_ok() || self.allocate(old_capacity, alignment).is_ok();
         if !has_memory || self.extend_from_slice(&pending).is_err() {
-            self.hold(pending);
+            self.replace_memory(pending);
         }
         allocated
     }
 
     /// Replaces the memory by that of `bytes`, which become the pending bytes.
-    pub(crate) fn hold(&mut self, bytes: Vec<u8>) {
+    pub(crate) fn replace_memory(&mut self, bytes: Vec<u8>) {
         (self.head_room, self.start, self.capacity) = (0, 0, bytes.capacity());
         self.pending = 0..bytes.len();
         self.bytes = bytes;
@@ -298,8 +301,8 @@ impl Buffer {
         }
     }
 
-    /// Returns whether the buffer has memory, and head room in front of it.
-    pub(crate) fn begins_with_head_room(&self) -> bool {
+    /// Returns whether the buffer comes from [`with_head_room`](Self::with_head_room).
+    pub(crate) fn was_made_with_head_room(&self) -> bool {
         self.has_memory() && self.head_room > 0
     }
 
@@ -333,7 +336,7 @@ impl Buffer {
     pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<()> {
         let end = self.pending.end + bytes.len();
         if let Some(missing) = end.checked_sub(self.bytes.len()) {
-            let reserved = self.bytes.try_reserve(missing);
+            let reserved = self.bytes.try_reserve_exact(missing);
             reserved.map_err(|_| Errno::NOMEM)?;
             self.bytes.resize(end, 0);
         }
@@ -396,9 +399,8 @@ impl Buffer {
         bytes.truncate(self.pending.end);
         bytes.drain(..self.pending.start);
         *self = Self {
-            head_room: self.head_room,
             was_filled: self.was_filled,
-            refused: self.refused,
+            refused_capacity: self.refused_capacity,
             ..Self::with_max_capacity(self.max_capacity)
         };
         bytes

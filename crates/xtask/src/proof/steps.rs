@@ -1,10 +1,11 @@
 //! The table of the gate and of the steps of `.ci/run-long`: when each was last run, and how it ended.
 
-use std::fs;
+use std::process::Command;
+use std::time::Instant;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 
-use super::{PAGE, noted_commit, output, replace, root, summarize};
+use super::{PAGE, noted_commit, today, write_section};
 
 /// The heading of the table.
 const HEADING: &str = "The two tiers";
@@ -15,37 +16,40 @@ const HEAD: &str = "The gate `.ci/run`, which may take 30 minutes on two process
                     own with their results.\n\n\
                     | step | date | commit | seconds | outcome |\n|---|---|---|---:|---|\n";
 
-/// A step that has ended.
+/// A step, and the command that it consists of.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The name of the step
     name: String,
-    /// How long it took
-    seconds: u64,
-    /// Its exit status
-    status: i32,
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<String>,
 }
 
-/// Replaces the row of a step, or adds it.
+/// Runs the command, and replaces the row of the step, or adds it.
 ///
 /// # Errors
 ///
-/// If git did not answer or the page cannot be written.
-pub(crate) fn record(step: &Args) -> anyhow::Result<()> {
-    let path = root().join(PAGE);
-    let page = fs::read_to_string(&path).context(PAGE)?;
-    let outcome = match step.status {
-        0 => "passed".to_owned(),
-        status => format!("failed with status {status}"),
+/// If git did not answer, the command fails, or the page cannot be written.
+pub(crate) fn run(step: &Args) -> anyhow::Result<()> {
+    let started = Instant::now();
+    let (program, arguments) = step.command.split_first().context("no command")?;
+    let status = Command::new(program).args(arguments).status();
+    let status = status.with_context(|| program.clone())?;
+    let seconds = started.elapsed().as_secs();
+    let outcome = if status.success() {
+        "passed".to_owned()
+    } else {
+        format!("failed, {status}")
     };
-    let (date, commit) = (output("date", &["-u", "+%Y-%m-%d"])?, noted_commit()?);
     let cells = format!(
-        "{} | {date} | {commit} | {} | {outcome}",
-        step.name, step.seconds
+        "{} | {} | {} | {seconds} | {outcome}",
+        step.name,
+        today()?,
+        noted_commit()?
     );
-    let section = with_row(&page, &step.name, &cells);
-    fs::write(&path, replace(&page, HEADING, &section)).context(PAGE)?;
-    summarize()
+    write_section(PAGE, HEADING, |page| with_row(page, &step.name, &cells))?;
+    ensure!(status.success(), "{}: {status}", step.name);
+    Ok(())
 }
 
 /// Returns the section of the page, with these cells as the row of a step.
@@ -66,6 +70,7 @@ fn with_row(page: &str, name: &str, cells: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::replace;
     use super::*;
 
     #[test]

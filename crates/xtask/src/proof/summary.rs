@@ -34,16 +34,13 @@ pub(super) fn section(page: &str, others: &[(&str, &str)]) -> String {
 
 /// The page with the table as its first section.
 pub(super) fn put(page: &str, section: &str) -> String {
-    let title = format!("## {HEADING}\n\n");
-    let Some(at) = page.find("\n## ") else {
-        return format!("{page}\n{title}{section}");
-    };
-    let (head, rest) = (&page[..=at], &page[at + "\n## ".len()..]);
-    let rest = match rest.strip_prefix(&title["## ".len()..]) {
-        Some(old) => old.split_once("\n## ").map_or("", |(_, rest)| rest),
+    let title = format!("\n## {HEADING}\n\n");
+    let (head, rest) = page.split_at(page.find("\n## ").unwrap_or(page.len()));
+    let rest = match rest.strip_prefix(&title) {
+        Some(old) => old.find("\n## ").map_or("", |at| &old[at..]),
         None => rest,
     };
-    format!("{head}{title}{section}\n## {rest}")
+    format!("{head}{title}{section}{rest}")
 }
 
 /// The date and the commit in the first line of a section, behind its command.

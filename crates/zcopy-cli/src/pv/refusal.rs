@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::common::cli::message;
 use crate::pv::display::json;
-use crate::pv::display::objects::{Objects, write_error};
+use crate::pv::display::objects::Objects;
 use crate::pv::display::on_progress::{Hook, HookEnv};
 use crate::pv::display::reading::Reading;
 use crate::pv::ending::{Ending, State};
@@ -58,8 +58,8 @@ impl Refusal {
         let line = json::Line::new(&reading, name, 0, counts_bytes, None).ending(&ending);
         let line = crate::common::progress::json::line(&line);
         if let Some(mut objects) = objects {
-            if let Err(error) = objects.put_last(&line) {
-                message::warn(&write_error(objects.name(), &error));
+            if let Some(message) = objects.put_last(&line) {
+                message::warn(&message);
             }
         } else if settings.form == Form::Json {
             // The status tells of a failure in any case.

@@ -15,8 +15,9 @@ use std::os::fd::BorrowedFd;
 
 use super::{Endpoint, Positioning};
 use crate::buffer::ALIGNMENT;
-use crate::call_error::Cause;
+use crate::call_error::{CallError, Cause};
 use crate::fd_info::Kind;
+use crate::side::Side;
 use crate::sys::{Blocking, Errno, Kernel, Result, SeekFrom, read_up_to};
 
 /// The number of free bytes of a file system that are never reserved.
@@ -396,6 +397,19 @@ impl Endpoint<'_> {
     /// has moved the cursor meanwhile: the range then stays reserved, and is a gap in a sink.
     pub(crate) fn release<K: Kernel>(&mut self, kernel: &K) -> bool {
         self.reserved == 0 || self.rewind(kernel, 0)
+    }
+
+    /// Releases the reservation of a sink at the end of a transfer.
+    ///
+    /// # Errors
+    ///
+    /// [`Cause::Gap`], if the range stays reserved.
+    pub(crate) fn release_or_gap<K: Kernel>(
+        &mut self,
+        kernel: &K,
+    ) -> std::result::Result<(), CallError> {
+        let gap = CallError::new("lseek", Side::Sink, Cause::Gap);
+        self.release(kernel).then_some(()).ok_or(gap)
     }
 
     /// Moves the cursor back over the reservation of a sink that has refused an offset with

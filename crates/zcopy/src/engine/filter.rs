@@ -66,7 +66,7 @@ impl FilterState {
     ///
     /// `ENOMEM`.
     pub(crate) fn allocate(&mut self) -> Result<(), CallError> {
-        if !self.input_buffer.begins_with_head_room() {
+        if !self.input_buffer.was_made_with_head_room() {
             let mut input_buffer = read_ahead::input_buffer().map_err(CallError::no_memory)?;
             let copied = input_buffer.extend_from_slice(self.input_buffer.pending());
             copied.map_err(CallError::no_memory)?;
@@ -353,6 +353,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
                 if input_buffer.extend_from_slice(part).is_err() {
                     break;
                 }
+                self.state.wants_more &= part.is_empty();
             }
         }
     }

@@ -464,11 +464,8 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
         self.state.pipe = None;
         let finished_holes = self.finish_holes(&mut undelivered);
         self.state.inspect_zeros(u64::MAX);
-        // A range that cannot be released stays a gap. Either a failed call explains that, or the
-        // source has become shorter since the range was reserved.
-        let released = self.state.sink.release(&self.context.kernel);
-        let gap = CallError::new("lseek", Side::Sink, Cause::Gap);
-        let released = released.then_some(()).ok_or(gap);
+        // Where no call has failed, the source has become shorter since the range was reserved.
+        let released = self.state.sink.release_or_gap(&self.context.kernel);
         let closed = self.state.sink_reopened.close(&self.context.kernel);
         let cleanup = finished_holes
             .and(released)

@@ -248,9 +248,10 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
-        self.sink.release(&self.context.kernel);
+        let released = self.sink.release_or_gap(&self.context.kernel);
         let closed = self.reopened.close(&self.context.kernel);
-        self.context.finish(outcome, closed, |report| report)
+        let cleanup = released.and(closed);
+        self.context.finish(outcome, cleanup, |report| report)
     }
 }
 

@@ -104,7 +104,7 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             deadline: None,
             ..options
         };
-        let direction = |source, sink, (from, to, plan), prefix: &[u8]| {
+        let direction = |source, sink, (from, to, plan), prefix: Vec<u8>| {
             let source = Endpoint::new(source, from, None);
             let to = Endpoint::new(sink, to, None);
             let callbacks = Callbacks::default();
@@ -117,8 +117,8 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             kernel,
             a,
             b,
-            a_to_b: direction(a, b, prepared.a_to_b, &prepared.prefix_from_a),
-            b_to_a: direction(b, a, prepared.b_to_a, &prepared.prefix_from_b),
+            a_to_b: direction(a, b, prepared.a_to_b, prepared.prefix_from_a),
+            b_to_a: direction(b, a, prepared.b_to_a, prepared.prefix_from_b),
             time_limits,
             stop,
             ended: None,

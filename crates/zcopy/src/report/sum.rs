@@ -3,8 +3,6 @@
 use std::iter::Sum;
 use std::ops::AddAssign;
 
-use crate::buffer;
-
 use super::{Attempt, Ended, Report, SinkReport};
 
 /// Adds the report of a later transfer, for the total of several files or of a transfer that was
@@ -73,8 +71,7 @@ impl AddAssign<&Report> for Report {
         self.shared_pages = self.shared_pages.max(*shared_pages);
         self.grown_source = grown_source.or(self.grown_source);
         self.grown_sink = grown_sink.or(self.grown_sink);
-        // If memory is refused, the later bytes are missing, as their report tells.
-        let _ = buffer::append_copy(&mut self.undelivered.0, &undelivered.0);
+        self.undelivered.0.extend_from_slice(&undelivered.0);
     }
 }
 

@@ -40,7 +40,7 @@ impl<'a> Settings<'a> {
         engine.context().share_rate_limiter(self.rate_limiter);
         engine.share_record_rate_limiter(self.record_rate_limiter);
         engine.context().stop = self.stop;
-        engine.prepend(&self.prefix);
+        engine.prepend(self.prefix);
         engine
     }
 }

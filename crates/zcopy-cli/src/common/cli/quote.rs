@@ -81,12 +81,12 @@ pub fn argument(argument: &OsStr) -> String {
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::common::cli::quote::without_controls;
+/// use zcopy_cli::common::cli::quote::escape_controls;
 ///
-/// assert_eq!(without_controls("--a\u{1b}[31m é"), "--a\\033[31m é");
+/// assert_eq!(escape_controls("--a\u{1b}[31m é"), "--a\\033[31m é");
 /// ```
 #[must_use]
-pub fn without_controls(text: &str) -> String {
+pub fn escape_controls(text: &str) -> String {
     let mut shown = String::new();
     for character in text.chars() {
         if character.is_control() {

@@ -38,6 +38,8 @@ pub struct Tty {
     pending: Vec<u8>,
     /// The first error of a write.
     error: Option<Errno>,
+    /// Whether a message was dropped because the queue was full.
+    has_dropped: bool,
 }
 
 /// The size of a terminal.
@@ -98,6 +100,7 @@ impl Tty {
             is_readable,
             pending: Vec::new(),
             error: None,
+            has_dropped: false,
         })
     }
 
@@ -175,13 +178,17 @@ impl Tty {
 
     /// Writes a message. Bytes that the terminal does not accept stay in a queue. The call waits
     /// for at most `timeout`, and not at all if older bytes are pending. If the queue is full, the
-    /// message is dropped, which [`error`](Self::error) tells.
+    /// message is [dropped](Self::has_dropped).
     pub fn queue(&mut self, message: &[u8], timeout: Duration) {
         let timeout = self.unless_pending(timeout);
+        // Room that a reader has made since the last message counts.
+        if self.pending.len() > MAX_QUEUE {
+            self.flush(Duration::ZERO);
+        }
         if self.pending.len() <= MAX_QUEUE {
             self.pending.extend_from_slice(message);
         } else {
-            self.error.get_or_insert(Errno::NOBUFS);
+            self.has_dropped = true;
         }
         self.flush(timeout);
     }
@@ -202,8 +209,13 @@ impl Tty {
         }
     }
 
-    /// Returns the first error of a write, after which the bytes of that write were dropped. It is
-    /// `ENOBUFS` if a message was dropped because the queue was full.
+    /// Returns whether a message was dropped because the queue was full.
+    #[must_use]
+    pub fn has_dropped(&self) -> bool {
+        self.has_dropped
+    }
+
+    /// Returns the first error of a write, after which the bytes of that write were dropped.
     #[must_use]
     pub fn error(&self) -> Option<io::Error> {
         self.error.map(Into::into)

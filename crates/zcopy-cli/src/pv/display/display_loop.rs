@@ -67,7 +67,6 @@ pub(crate) struct TransferView {
     /// The output for objects, if it is not standard error.
     objects: Option<Arc<Mutex<Objects>>>,
     /// The message about an object that could not be written.
-    objects_error: Option<String>,
     /// The time of the next frame.
     due: Instant,
     /// Whether the display waits for the first byte.
@@ -114,7 +113,6 @@ impl TransferView {
             due: Instant::now(),
             hook_due: Instant::now() + HOOK_INTERVAL,
             objects,
-            objects_error: None,
             settings,
             cleanup,
             handles,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
@@ -12,7 +12,9 @@ use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
 use crate::common::sys;
 use crate::common::terminal::tty::Tty;
-use crate::pv::settings::JsonOutput;
+use crate::pv::display::screen::Screen;
+use crate::pv::settings::{Form, JsonOutput};
+use crate::pv::status::Status;
 
 /// The longest time that a slow reader delays an object.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(20);
@@ -25,6 +27,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) struct Objects {
     name: String,
     output: Output,
+    /// The message about the first error.
+    error: Option<String>,
 }
 
 #[derive(Debug)]
@@ -66,12 +70,8 @@ impl Objects {
                 FileType::RegularFile => Output::File(fd.into()),
                 _ => Output::Stream(Tty::on(fd.as_fd())?),
             },
+            error: None,
         })
-    }
-
-    /// Returns the name for messages.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
     }
 
     /// Returns the file, if the output is a regular file.
@@ -82,13 +82,11 @@ impl Objects {
         }
     }
 
-    /// Writes an object. If the reader is slow, the object is queued.
+    /// Writes an object. If the reader is slow, the object is queued, or dropped if too many are.
     ///
-    /// # Errors
-    ///
-    /// Returns the error of `write(2)`, once. The end of a reader is no error. Returns `ENOBUFS` if
-    /// this object or an earlier one was dropped, because the queue was full.
-    pub(crate) fn put(&mut self, line: &str) -> io::Result<()> {
+    /// Returns a message for the user if a write has failed, once. The end of a reader is no error.
+    #[must_use]
+    pub(crate) fn put(&mut self, line: &str) -> Option<String> {
         let line = format!("{line}\n");
         let written = match &mut self.output {
             Output::File(file) => file.write_all(line.as_bytes()),
@@ -104,26 +102,34 @@ impl Objects {
     /// Writes the last object, and waits for at most a second until the reader has accepted
     /// everything.
     ///
-    /// # Errors
-    ///
-    /// Returns the errors of [`Objects::put`], and `EAGAIN` if the reader has not accepted everything.
-    pub(crate) fn put_last(&mut self, line: &str) -> io::Result<()> {
+    /// Returns a message for the user if objects are lost, once.
+    #[must_use]
+    pub(crate) fn put_last(&mut self, line: &str) -> Option<String> {
+        let deadline = Instant::now() + EXIT_TIMEOUT;
         // A full queue would drop the object.
-        let before = self.flush();
-        let written = self.put(line);
-        before.and(written).and(self.flush())?;
-        let is_pending = matches!(&self.output, Output::Stream(stream) if stream.has_pending());
-        self.check(if is_pending {
-            Err(Errno::AGAIN.into())
-        } else {
-            Ok(())
-        })
+        let failed = self.flush(deadline);
+        let failed = failed.or(self.put(line));
+        let failed = failed.or(self.flush(deadline));
+        let lost = match &self.output {
+            Output::Stream(stream) if stream.has_pending() => Err(Errno::AGAIN.into()),
+            _ => Ok(()),
+        };
+        failed.or(self.check(lost)).or_else(|| self.check_dropped())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    fn error(&self) -> Option<String> {
+        let dropped = || self.has_dropped().then(|| dropped(&self.name));
+        self.error.clone().or_else(dropped)
+    }
+
+    fn has_dropped(&self) -> bool {
+        matches!(&self.output, Output::Stream(stream) if stream.has_dropped())
+    }
+
+    fn flush(&mut self, deadline: Instant) -> Option<String> {
         let flushed = match &mut self.output {
             Output::Stream(stream) => {
-                stream.flush(EXIT_TIMEOUT);
+                stream.flush(deadline.saturating_duration_since(Instant::now()));
                 stream.error().map_or(Ok(()), Err)
             }
             Output::File(_) | Output::Ended => Ok(()),
@@ -131,33 +137,68 @@ impl Objects {
         self.check(flushed)
     }
 
-    fn check(&mut self, written: io::Result<()>) -> io::Result<()> {
-        let Err(error) = written else {
-            return Ok(());
-        };
-        if !is_dropped(&error) {
-            self.output = Output::Ended;
+    /// Ends the output after an error, and returns the message about it.
+    fn check(&mut self, written: io::Result<()>) -> Option<String> {
+        let error = written.err()?;
+        // What waits is lost, too.
+        self.output = Output::Ended;
+        if self.error.is_some() || is_broken_pipe(&error) {
+            return None;
         }
-        if is_broken_pipe(&error) {
-            Ok(())
-        } else {
-            Err(error)
+        self.error = Some(write_error(&self.name, &error));
+        self.error.clone()
+    }
+
+    /// Returns the message about dropped objects, once. The output goes on.
+    fn check_dropped(&mut self) -> Option<String> {
+        if self.error.is_some() {
+            return None;
         }
+        self.error = self.error();
+        self.error.clone()
     }
 }
 
-/// Returns whether objects were dropped, and later ones can be written.
-fn is_dropped(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error())
+/// Returns the message about objects that are lost, if any are. `own` is their output, if it is not
+/// standard error.
+pub(crate) fn error(own: Option<&Objects>, form: Form, screen: &Screen) -> Option<String> {
+    match own {
+        Some(own) => own.error(),
+        None if form == Form::Json => error_on_stderr(screen),
+        None => None,
+    }
+}
+
+/// Returns whether objects are lost as a status, after the screen has been closed: what waits there
+/// is lost, too.
+pub(crate) fn status(own: Option<&Objects>, form: Form, screen: &Screen) -> Status {
+    let waits_on_stderr = own.is_none() && form == Form::Json && screen.has_pending();
+    if waits_on_stderr || error(own, form, screen).is_some() {
+        Status::INTERNAL
+    } else {
+        Status::GOOD
+    }
+}
+
+fn error_on_stderr(screen: &Screen) -> Option<String> {
+    const NAME: &str = "(stderr)";
+    let failed = screen.write_error().filter(|error| !is_broken_pipe(error));
+    let failed = failed.map(|error| write_error(NAME, &error));
+    failed.or_else(|| screen.has_dropped().then(|| dropped(NAME)))
 }
 
 /// Returns whether the reader of objects has gone, which is no failure.
-pub(crate) fn is_broken_pipe(error: &io::Error) -> bool {
+fn is_broken_pipe(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe
 }
 
+/// Returns the message about objects that were dropped.
+fn dropped(name: &str) -> String {
+    write_error(name, &Errno::NOBUFS.into())
+}
+
 /// Returns the message about objects that could not be written.
-pub(crate) fn write_error(name: &str, error: &io::Error) -> String {
+fn write_error(name: &str, error: &io::Error) -> String {
     format!("{name}: write error: {}", message::worded(error))
 }
 

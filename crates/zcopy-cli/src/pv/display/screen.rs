@@ -153,6 +153,12 @@ impl Screen {
         self.tty.error()
     }
 
+    /// Returns whether a message was dropped because too many waited for a reader.
+    #[must_use]
+    pub fn has_dropped(&self) -> bool {
+        self.tty.has_dropped()
+    }
+
     /// Returns whether something that was written waits for a reader.
     #[must_use]
     pub fn has_pending(&self) -> bool {

@@ -19,7 +19,7 @@ use crate::common::sys;
 use crate::pv::args::Args;
 use crate::pv::display::format::{Format, Layout, Segment};
 use crate::pv::display::json;
-use crate::pv::display::objects::{Objects, is_broken_pipe, write_error};
+use crate::pv::display::objects::{self, Objects};
 use crate::pv::display::render::{RenderOptions, render};
 use crate::pv::display::screen::{MultiLineScreen, Screen, Setup};
 use crate::pv::display::signals::{self, Event, Signals};
@@ -179,7 +179,6 @@ struct WatchLoop<'a> {
     screen: MultiLineScreen,
     /// The output for objects, if it is not standard error.
     objects: Option<Objects>,
-    has_lost_object: bool,
     format: Format,
     /// Whether rows show the number of the process.
     is_of_several: bool,
@@ -223,7 +222,6 @@ impl<'a> WatchLoop<'a> {
             watch: Watch::new(watched, settings.window, size),
             screen: MultiLineScreen::on(screen),
             objects,
-            has_lost_object: false,
             format,
             is_of_several,
             name: settings.name.clone().filter(|_| is_lone),
@@ -266,6 +264,7 @@ impl<'a> WatchLoop<'a> {
                     for row in rows.iter().filter(|row| !row.reading.is_over) {
                         self.put_object(row, Some(&Ending::interrupted()));
                     }
+                    self.screen.close();
                     status.add(self.objects_status());
                     if signal == libc::SIGQUIT {
                         // The process dumps core.
@@ -364,32 +363,22 @@ impl<'a> WatchLoop<'a> {
         });
         match &mut self.objects {
             Some(objects) => {
-                let written = match ending {
+                let message = match ending {
                     Some(_) => objects.put_last(&line),
                     None => objects.put(&line),
                 };
-                if let Err(error) = written
-                    && !self.has_lost_object
-                {
-                    let message = write_error(objects.name(), &error);
+                if let Some(message) = message {
                     self.warn(&message);
-                    self.has_lost_object = true;
                 }
             }
             None => self.screen.write_message(&line),
         }
     }
 
-    /// Returns the error of objects that could not be written, as a status.
+    /// Returns whether objects are lost as a status, after the screen has been closed.
     fn objects_status(&self) -> Status {
-        let error = self.screen.screen().write_error();
-        let is_json = self.settings.form == Form::Json;
-        let has_lost_object = error.is_some_and(|error| is_json && !is_broken_pipe(&error));
-        if has_lost_object || self.has_lost_object {
-            Status::INTERNAL
-        } else {
-            Status::GOOD
-        }
+        let (own, form) = (self.objects.as_ref(), self.settings.form);
+        objects::status(own, form, self.screen.screen())
     }
 
     fn lines(&self, rows: &[Row]) -> Vec<String> {

@@ -155,6 +155,25 @@ fn objects_that_are_dropped_are_a_failure() {
     }
 }
 
+/// Waits until all threads of a process have slept for a while: the display thread has queued all
+/// objects.
+fn wait_until_idle(pid: u32) {
+    let is_asleep = |task: std::io::Result<std::fs::DirEntry>| {
+        let stat = std::fs::read_to_string(task.unwrap().path().join("stat"));
+        stat.is_ok_and(|stat| stat.contains(") S "))
+    };
+    let mut n_asleep = 0;
+    while n_asleep < 40 {
+        let mut tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        n_asleep = if tasks.all(is_asleep) {
+            n_asleep + 1
+        } else {
+            0
+        };
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 /// Runs `zc-pv` on many empty files, whose objects are read when it has come to the last operand.
 /// Returns them and its exit status.
 fn read_late(option: &str, files: usize) -> (String, Option<i32>) {
@@ -176,8 +195,7 @@ fn read_late(option: &str, files: usize) -> (String, Option<i32>) {
     drop(pv);
     // It is opened for reading after the other files.
     let last = std::fs::File::options().write(true).open(&fifo).unwrap();
-    // The display thread has this time for their objects.
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    wait_until_idle(child.id());
     drop(last);
     let mut objects = String::new();
     reader.read_to_string(&mut objects).unwrap();

@@ -33,11 +33,11 @@ const HELD: usize = 64 << 10;
 pub(crate) const LONG: u64 = 1 << 20;
 
 /// The stack of the thread, in bytes. Its calls are few.
-const STACK: usize = 256 << 10;
+const STACK_BYTES: usize = 256 << 10;
 
 /// The memory that a thread takes when it starts, beside its stack, in bytes, with some to spare: the
 /// stack of its signal handler, and its first blocks of the allocator.
-const THREAD: usize = 256 << 10;
+const THREAD_START_BYTES: usize = 256 << 10;
 
 /// A reading thread.
 pub(crate) struct ReadAhead<'scope> {
@@ -106,13 +106,15 @@ pub(crate) fn start<'scope, K: Kernel + Send + 'scope>(
     // A thread that gets too little memory when it starts ends the process, or hangs. This memory is
     // free again when it starts.
     let mut probe = Vec::<u8>::new();
-    probe.try_reserve_exact(STACK + THREAD).ok()?;
+    probe
+        .try_reserve_exact(STACK_BYTES + THREAD_START_BYTES)
+        .ok()?;
     drop(black_box(probe));
     let is_stopped = Arc::new(AtomicBool::new(false));
     let thread_is_stopped = Arc::clone(&is_stopped);
     let reading = move || read_all(&kernel, source, &empty, &filled, &thread_is_stopped);
     let name = "zcopy-reader".to_owned();
-    let builder = Builder::new().name(name).stack_size(STACK);
+    let builder = Builder::new().name(name).stack_size(STACK_BYTES);
     let thread = builder.spawn_scoped(scope, reading);
     Some(ReadAhead {
         read,

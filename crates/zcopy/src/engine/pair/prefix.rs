@@ -2,13 +2,14 @@
 //! been read, and never go back to the source.
 
 use super::PairEngine;
+use crate::buffer::Alignment;
 use crate::fd_info::Kind;
-use crate::sys::Kernel;
+use crate::sys::{Errno, Kernel};
 
 impl<K: Kernel> PairEngine<'_, K> {
     /// Puts bytes in front of those of the source, before the first step. The limit bounds the
     /// source alone.
-    pub(crate) fn prepend(&mut self, prefix: &[u8]) {
+    pub(crate) fn prepend(&mut self, prefix: Vec<u8>) {
         if prefix.is_empty() {
             return;
         }
@@ -21,14 +22,15 @@ impl<K: Kernel> PairEngine<'_, K> {
             && !is_paced;
         let alignment = self.state.sink_alignment();
         let buffer = &mut self.state.buffer;
-        let reserved = buffer.reserve_exactly(prefix.len(), alignment);
-        if reserved
-            .and_then(|()| buffer.extend_from_slice(prefix))
-            .is_err()
-        {
-            // Nothing has moved yet. Without memory for this copy, the process ends, as with every
-            // `Vec`.
-            buffer.hold(prefix.to_vec());
+        let copied = match alignment {
+            Alignment::CacheLine => Err(Errno::NOMEM),
+            Alignment::Page => buffer
+                .reserve_exactly(prefix.len(), alignment)
+                .and_then(|()| buffer.extend_from_slice(&prefix)),
+        };
+        // The caller's memory serves where it need not be aligned, and where there is no other.
+        if copied.is_err() {
+            buffer.replace_memory(prefix);
         }
         self.state.sink.more_follows = follows;
         self.prefix_len = len;

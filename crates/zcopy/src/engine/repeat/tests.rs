@@ -307,7 +307,7 @@ fn repeat_by_tee(kernel: &SimKernel, pattern: &[u8], sink: &OwnedFd, limit: usiz
 /// The rest of a range that a splice into a file did not fill stayed a gap of zeros.
 #[test]
 fn a_repetition_that_is_stopped_leaves_no_gap_before_others_bytes() {
-    let mut has_gap_filled = false;
+    let mut has_interfered = false;
     // The first splices fill the pattern pipe.
     for nth in 0..6 {
         let kernel = SimKernel::default();
@@ -328,9 +328,9 @@ fn a_repetition_that_is_stopped_leaves_no_gap_before_others_bytes() {
         let ours = endless(b"abc", report.bytes() as usize);
         let end = Scenario::plain(Kind::Pipe, 0, Kind::File).sink;
         check_sink(&kernel, (&sink, &end), &ours, Gap::Never).unwrap();
-        has_gap_filled |= kernel.contents(&sink).ends_with(b"I");
+        has_interfered |= kernel.contents(&sink).ends_with(b"I");
     }
-    assert!(has_gap_filled);
+    assert!(has_interfered);
 }
 
 #[test]

@@ -29,13 +29,14 @@ impl TransferView {
 
     /// Shows how the transfer ended, and reports it to programs.
     pub(super) fn finish(&mut self, events: &Receiver<Event>, mut ending: Ending) {
+        // It may write objects.
+        self.end();
         if let Some(error) = self.objects_error() {
             // The exit status is not 0.
             ending.state = State::Failed;
             ending.error.get_or_insert(error);
         }
         self.send_last_snapshot(ending.state);
-        self.end();
         let Some(reading) = self.last.clone() else {
             return;
         };

@@ -1,11 +1,10 @@
 //! Objects in JSON, for programs.
 
-use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::TransferView;
 use crate::pv::display::json;
-use crate::pv::display::objects::{Objects, is_broken_pipe, write_error};
+use crate::pv::display::objects::{self, Objects};
 use crate::pv::display::reading::Reading;
 use crate::pv::ending::Ending;
 use crate::pv::settings::{Form, Side};
@@ -33,8 +32,8 @@ impl TransferView {
     pub(super) fn put_object(&mut self, line: &str) {
         match &self.objects {
             Some(objects) => {
-                let written = lock(objects).put(line);
-                self.check_objects(written);
+                let message = lock(objects).put(line);
+                self.warn_of(message);
             }
             None => self.screen.write_message(line),
         }
@@ -47,8 +46,8 @@ impl TransferView {
         }
         let line = self.object(reading, Some(ending));
         if let Some(objects) = &self.objects {
-            let written = lock(objects).put_last(&line);
-            self.check_objects(written);
+            let message = lock(objects).put_last(&line);
+            self.warn_of(message);
         } else {
             // A full queue would drop the object.
             self.screen.begin_end();
@@ -57,33 +56,21 @@ impl TransferView {
         }
     }
 
-    /// Returns the error of objects that could not be written, as a status. The screen has been
-    /// closed: what waits there is lost.
+    /// Returns whether objects are lost as a status, after the screen has been closed.
     pub(super) fn objects_status(&self) -> Status {
-        let is_on_stderr = self.settings.form == Form::Json && self.objects.is_none();
-        let is_lost = is_on_stderr && self.screen.has_pending();
-        if is_lost || self.objects_error().is_some() {
-            Status::INTERNAL
-        } else {
-            Status::GOOD
-        }
+        let own = self.objects.as_ref().map(|objects| lock(objects));
+        objects::status(own.as_deref(), self.settings.form, &self.screen)
     }
 
-    /// Returns the message about objects that could not be written.
+    /// Returns the message about objects that are lost, if any are.
     pub(super) fn objects_error(&self) -> Option<String> {
-        let on_stderr = || {
-            let error = self.screen.write_error()?;
-            let is_lost = self.settings.form == Form::Json && !is_broken_pipe(&error);
-            is_lost.then(|| write_error("(stderr)", &error))
-        };
-        self.objects_error.clone().or_else(on_stderr)
+        let own = self.objects.as_ref().map(|objects| lock(objects));
+        objects::error(own.as_deref(), self.settings.form, &self.screen)
     }
 
-    fn check_objects(&mut self, written: io::Result<()>) {
-        if let (Err(error), Some(objects), None) = (written, &self.objects, &self.objects_error) {
-            let message = write_error(lock(objects).name(), &error);
+    fn warn_of(&mut self, message: Option<String>) {
+        if let Some(message) = message {
             self.warn(&message);
-            self.objects_error = Some(message);
         }
     }
 }

@@ -74,6 +74,7 @@ fn bytes_reserved_by_a_failed_read_wait_for_the_next_source() {
     assert_eq!((error.side(), error.bytes()), (Side::Source, 0));
     assert!(state.pending_input() == &patterned(BLOCK)[START..]);
     assert_eq!(kernel.cursor(&source), (BLOCK + THEIRS) as u64);
+    assert!(!state.wants_more, "it has input to begin with");
 }
 
 /// The thread reads through a descriptor of its own.
