@@ -17,10 +17,13 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 #[track_caller]
 pub(crate) fn bounded(test: impl FnOnce() + Send + 'static) {
     let (done, ended) = mpsc::channel();
-    let thread = std::thread::spawn(move || {
+    // A skip has the name of the test.
+    let name = std::thread::current().name().unwrap_or_default().to_owned();
+    let thread = std::thread::Builder::new().name(name).spawn(move || {
         test();
         let _ = done.send(());
     });
+    let thread = thread.unwrap();
     match ended.recv_timeout(TIME_LIMIT) {
         Ok(()) => {}
         Err(RecvTimeoutError::Timeout) => panic!("the test does not end"),
