@@ -113,7 +113,7 @@ fn a_sink_that_becomes_read_only_in_mid_copy_is_counted_to_the_byte() {
                 continue;
             }
             let error = outcome.expect_err(&what);
-            // While the journal is being aborted, a call may fail with EIO: a splice on 6.12 did.
+            // Linux 6.12 may take the file system for shut down: then its calls fail with EIO.
             let errno = match error.raw_os_error() {
                 Some(errno) if errno == Errno::IO.raw_os_error() => Errno::IO,
                 _ => Errno::ROFS,
@@ -121,7 +121,13 @@ fn a_sink_that_becomes_read_only_in_mid_copy_is_counted_to_the_byte() {
             assert_sink_failed(&error, errno, strategy, &what);
             assert_eq!(error.bytes(), moved, "{what}: {error:#}");
             assert_eq!(cursor(&sink), moved, "{what}");
-            assert_nothing_lost(&error, source, &contents(&sink), &bytes, &what);
+            assert_eq!(sink.metadata().unwrap().len(), moved, "{what}");
+            let mut arrived = vec![0; moved as usize];
+            if sink.read_exact_at(&mut arrived, 0).is_err() {
+                report("this kernel's ext4 cannot be read after an error");
+                continue;
+            }
+            assert_nothing_lost(&error, source, &arrived, &bytes, &what);
         }
     }
 }
