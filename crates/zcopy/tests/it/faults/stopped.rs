@@ -15,7 +15,7 @@ use super::{
     LEN, assert_last_was, assert_sink_failed, run_with_fault, source_in, sparse_source_in,
 };
 use crate::endpoints::{Sink, SinkKind, Source, SourceKind, pipe};
-use crate::files::{assert_same, contents, cursor, file_in, pattern};
+use crate::files::{assert_same, cursor, file_in, pattern};
 use crate::mounts::{Fs, Root, loop_mount, loop_mount_with};
 use crate::options::MaybeOptions as _;
 use crate::promises::{assert_nothing_lost, assert_rest};
