@@ -115,8 +115,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the heading of the record. A part of the tests, or of the file systems, replaces no record
-/// of all.
+/// Returns the heading of the record. It names the selected file systems and tests, so that their
+/// record does not replace the record of all.
 fn heading(args: &Args) -> String {
     let mut heading = "File systems".to_owned();
     let names: Vec<_> = args.file_systems.iter().map(|kind| kind.name()).collect();

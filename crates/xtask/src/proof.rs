@@ -15,8 +15,8 @@ mod summary;
 /// The page of most records, from the root of the workspace.
 const PAGE: &str = "docs/proof.md";
 
-/// The commit on which this program started, or why it is unknown. A commit that somebody makes
-/// during a run is not the one that was tried.
+/// The commit on which this program was started, or the error of git. It is read at the start,
+/// because somebody may commit during the run.
 static COMMIT: LazyLock<Result<String, String>> =
     LazyLock::new(|| commit().map_err(|error| format!("{error:#}")));
 

@@ -160,7 +160,7 @@ impl<'a> CopyState<'a> {
         }
     }
 
-    /// Returns the alignment of memory from which the sink is written to.
+    /// Returns the alignment that writes to the sink need of their memory.
     pub(crate) fn sink_alignment(&self) -> Alignment {
         if self.sink.info.direct {
             Alignment::Page

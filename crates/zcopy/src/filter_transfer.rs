@@ -283,7 +283,8 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
         // The thread reads through an endpoint of its own. `own` rewinds the source over the bytes
         // that were not consumed.
         std::thread::scope(|scope| {
-            // What the engine needs comes first. If it gets no memory, its first step fails.
+            // The memory of the engine is allocated before that of the thread. If it is refused, the
+            // first step of the engine fails.
             let has_memory = state.allocate().is_ok();
             let ahead = has_memory.then(|| read_ahead::start(scope, reader_kernel, source()));
             let ahead = ahead.flatten();

@@ -92,7 +92,7 @@ impl Suite {
 }
 
 impl Kernel {
-    /// What people call it: the series of the kernel, and the suite.
+    /// Returns a name for headings: the version of the kernel, and the suite.
     ///
     /// # Errors
     ///

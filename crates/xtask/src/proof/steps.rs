@@ -41,25 +41,20 @@ pub(crate) fn run(step: &Args) -> anyhow::Result<()> {
     } else {
         format!("failed, {status}")
     };
-    let cells = format!(
-        "{} | {} | {} | {seconds} | {outcome}",
-        step.name,
-        today()?,
-        noted_commit()?
-    );
+    let cells = format!("{} | {} | {seconds} | {outcome}", today()?, noted_commit()?);
     write_section(PAGE, HEADING, |page| with_row(page, &step.name, &cells))?;
     ensure!(status.success(), "{}: {status}", step.name);
     Ok(())
 }
 
-/// Returns the section of the page, with these cells as the row of a step.
+/// Returns the section of the page, with these cells behind the name of a step.
 fn with_row(page: &str, name: &str, cells: &str) -> String {
     let title = format!("\n## {HEADING}\n");
     let section = page.split_once(&title).map_or("", |(_, section)| section);
     let section = section.split("\n## ").next().unwrap_or_default();
     let own = format!("| {name} |");
     let old = section.lines().filter(|line| line.starts_with("| "));
-    let row = format!("| {cells} |");
+    let row = format!("{own} {cells} |");
     let mut rows: Vec<_> = old.skip(1).collect();
     match rows.iter().position(|old| old.starts_with(&own)) {
         Some(place) => rows[place] = &row,
@@ -81,9 +76,9 @@ mod tests {
                 replace(page, HEADING, &with_row(page, name, cells))
             )
         };
-        let page = row("\n## Kills\n\ntext\n", "kills", "kills | one");
-        let page = row(&page, "fuzz", "fuzz | two");
-        let page = row(&page, "kills", "kills | three");
+        let page = row("\n## Kills\n\ntext\n", "kills", "one");
+        let page = row(&page, "fuzz", "two");
+        let page = row(&page, "kills", "three");
         let (_, rows) = page.split_once("|---|\n").unwrap();
         assert_eq!(rows, "| kills | three |\n| fuzz | two |\n");
         assert!(page.contains("## Kills\n\ntext\n"), "{page}");

@@ -313,10 +313,10 @@ fn strategy(name: &str) -> Strategy {
         .unwrap()
 }
 
-/// The user ID of `nobody`. The kernel limits the memory of pipes of this user, and not of root.
+/// The user ID of `nobody`. The kernel limits the memory of this user's pipes.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// Returns whether this process can start a child as the user [`NOBODY`].
+/// Returns whether this process may run a child process as the user [`NOBODY`].
 pub(crate) fn can_run_as_nobody() -> bool {
     rustix::process::geteuid().as_raw() == NOBODY || is_root()
 }

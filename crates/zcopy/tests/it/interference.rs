@@ -23,7 +23,7 @@ mod numbered_records;
 use zcopy::{Filtered, Input};
 
 /// Leaves the bytes as they are.
-fn identity(input: Input<'_>, output: &mut [u8]) -> Filtered {
+pub(crate) fn identity(input: Input<'_>, output: &mut [u8]) -> Filtered {
     let n = input.bytes.len().min(output.len());
     output[..n].copy_from_slice(&input.bytes[..n]);
     Filtered {

@@ -8,10 +8,11 @@ use std::process::Command;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use zcopy::{Error, FilterTransfer, Filtered, Input, Report, Side, Transfer};
+use zcopy::{Error, FilterTransfer, Report, Side, Transfer};
 
 use crate::endpoints::{full, pipe};
 use crate::files::{assert_same, contents, cursor, file, pattern, read_to_end};
+use crate::interference::identity;
 use crate::own_process::is_own_process;
 
 const LEN: usize = 300_000;
@@ -140,16 +141,6 @@ fn memory_that_is_refused_loses_no_byte_of_a_pipe() {
     assert!(n_failures > 0, "no memory was refused");
 }
 
-/// Passes its input on.
-fn pass(input: Input<'_>, output: &mut [u8]) -> Filtered {
-    let n = input.bytes.len().min(output.len());
-    output[..n].copy_from_slice(&input.bytes[..n]);
-    Filtered {
-        consumed: n,
-        produced: n,
-    }
-}
-
 /// The file is long enough for a thread that reads ahead. What it had read was copied, and a thread
 /// without memory ended the process.
 #[test]
@@ -163,7 +154,7 @@ fn memory_that_is_refused_loses_no_byte_behind_a_filter() {
     for amount in (0..64).map(|n| n * (64 << 10)) {
         for (sink, is_full) in [(file(b""), false), (File::from(full()), true)] {
             let source = file(&bytes);
-            let mut transfer = FilterTransfer::new(&sink, pass);
+            let mut transfer = FilterTransfer::new(&sink, identity);
             let outcome = with_memory(amount, || transfer.run(&source));
             let what = format!("{amount} bytes: {outcome:?}");
             let report = match &outcome {

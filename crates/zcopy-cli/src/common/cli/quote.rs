@@ -75,27 +75,23 @@ pub fn argument(argument: &OsStr) -> String {
     quoted
 }
 
-/// Returns the text with escapes for what a terminal obeys, and all else as it is: a name may come
-/// from a stranger by a pattern of the shell. `getopt_long(3)` prints all as it is.
+/// Returns the text with escapes for characters that cannot be printed, and without quotes. A name may
+/// come from a stranger by a pattern of the shell. `getopt_long(3)` prints all as it is.
 ///
 /// # Examples
 ///
 /// ```
 /// use zcopy_cli::common::cli::quote::escape_controls;
 ///
-/// assert_eq!(escape_controls("--a\u{1b}[31m é"), "--a\\033[31m é");
+/// assert_eq!(escape_controls("--a\u{1b}[31m"), "--a\\033[31m");
 /// ```
 #[must_use]
 pub fn escape_controls(text: &str) -> String {
     let mut shown = String::new();
-    for character in text.chars() {
-        if character.is_control() {
-            let mut bytes = [0; 4];
-            for byte in character.encode_utf8(&mut bytes).bytes() {
-                push_escape(&mut shown, byte);
-            }
-        } else {
-            shown.push(character);
+    for piece in pieces(text.as_bytes()) {
+        match piece {
+            Piece::Printable(character) => shown.push(character),
+            Piece::Escaped(byte) => push_escape(&mut shown, byte),
         }
     }
     shown

@@ -66,7 +66,6 @@ pub(crate) struct TransferView {
     hook_due: Instant,
     /// The output for objects, if it is not standard error.
     objects: Option<Arc<Mutex<Objects>>>,
-    /// The message about an object that could not be written.
     /// The time of the next frame.
     due: Instant,
     /// Whether the display waits for the first byte.

@@ -106,7 +106,7 @@ impl Objects {
     #[must_use]
     pub(crate) fn put_last(&mut self, line: &str) -> Option<String> {
         let deadline = Instant::now() + EXIT_TIMEOUT;
-        // A full queue would drop the object.
+        // A full queue would drop the object. Each call is made whatever the one before returns.
         let failed = self.flush(deadline);
         let failed = failed.or(self.put(line));
         let failed = failed.or(self.flush(deadline));
@@ -140,7 +140,7 @@ impl Objects {
     /// Ends the output after an error, and returns the message about it.
     fn check(&mut self, written: io::Result<()>) -> Option<String> {
         let error = written.err()?;
-        // What waits is lost, too.
+        // This drops the objects in the queue, too.
         self.output = Output::Ended;
         if self.error.is_some() || is_broken_pipe(&error) {
             return None;

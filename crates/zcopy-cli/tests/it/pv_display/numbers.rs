@@ -131,7 +131,7 @@ fn an_ending_that_nobody_reads_in_time_is_a_failure() {
     }
 }
 
-/// Of more than a pipe holds, a part was dropped, and the status was 0.
+/// Objects that did not fit into the pipe were dropped, and the status was 0.
 #[test]
 fn a_reader_that_pauses_gets_every_object() {
     const FILES: usize = 2000;

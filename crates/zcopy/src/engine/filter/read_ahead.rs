@@ -74,7 +74,7 @@ pub(crate) fn has_processor() -> bool {
     std::thread::available_parallelism().is_ok_and(|n| n.get() > 1)
 }
 
-/// What a stopped thread has read and [`ReadAhead::next`] has not returned.
+/// The bytes that a stopped thread has read, and that [`ReadAhead::next`] has not returned.
 #[derive(Debug, Default)]
 pub(crate) struct Unused {
     buffers: Vec<Buffer>,

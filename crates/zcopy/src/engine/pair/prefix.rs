@@ -4,7 +4,7 @@
 use super::PairEngine;
 use crate::buffer::Alignment;
 use crate::fd_info::Kind;
-use crate::sys::{Errno, Kernel};
+use crate::sys::Kernel;
 
 impl<K: Kernel> PairEngine<'_, K> {
     /// Puts bytes in front of those of the source, before the first step. The limit bounds the
@@ -20,16 +20,15 @@ impl<K: Kernel> PairEngine<'_, K> {
         let follows = self.state.source.info.kind == Kind::Regular
             && self.context.total.is_some_and(|total| total > 0)
             && !is_paced;
-        let alignment = self.state.sink_alignment();
         let buffer = &mut self.state.buffer;
-        let copied = match alignment {
-            Alignment::CacheLine => Err(Errno::NOMEM),
-            Alignment::Page => buffer
-                .reserve_exactly(prefix.len(), alignment)
-                .and_then(|()| buffer.extend_from_slice(&prefix)),
-        };
+        let must_be_aligned = self.state.sink.info.direct;
+        let is_copied = must_be_aligned
+            && buffer
+                .reserve_exactly(prefix.len(), Alignment::Page)
+                .and_then(|()| buffer.extend_from_slice(&prefix))
+                .is_ok();
         // The caller's memory serves where it need not be aligned, and where there is no other.
-        if copied.is_err() {
+        if !is_copied {
             buffer.replace_memory(prefix);
         }
         self.state.sink.more_follows = follows;
