@@ -2,8 +2,8 @@
 //! and the tests have a simulated kernel.
 //!
 //! This is the only file of the crate that may contain `unsafe`: for the ioctls, for the one call
-//! that rustix lacks, for reads whose buffers overlap or are not initialized, and for descriptors
-//! that a value borrows from owners beside it.
+//! that rustix lacks, for reads whose buffers overlap or are not initialized, for a mapping, and for
+//! descriptors that a value borrows from owners beside it.
 
 #![allow(
     unsafe_code,
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{AtFlags, FallocateFlags, Mode, StatxFlags};
 use rustix::io::IoSliceMut;
 use rustix::ioctl::{Getter, Opcode, Setter, ioctl, opcode};
+use rustix::mm::{MapFlags, ProtFlags};
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags};
 use rustix::pipe::PipeFlags;
@@ -45,6 +46,21 @@ mod spare;
 struct Buffer {
     base: *mut u8,
     len: usize,
+}
+
+/// Whether this process could take `len` bytes of memory from the kernel now. It takes none. The
+/// allocator cannot answer this: it also gives memory that it has kept, and keeps what is freed.
+pub(crate) fn is_memory_left(len: usize) -> bool {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    let no_address = std::ptr::null_mut();
+    // SAFETY: the kernel chooses an address where nothing is mapped.
+    let mapping = unsafe { rustix::mm::mmap_anonymous(no_address, len, access, MapFlags::PRIVATE) };
+    let is_left = mapping.is_ok();
+    if let Ok(mapping) = mapping {
+        // SAFETY: nobody else knows the address of this mapping.
+        let _ = unsafe { rustix::mm::munmap(mapping, len) };
+    }
+    is_left
 }
 
 /// The running kernel.

@@ -141,17 +141,13 @@ fn memory_that_is_refused_loses_no_byte_of_a_pipe() {
     assert!(n_failures > 0, "no memory was refused");
 }
 
-/// The file is long enough for a thread that reads ahead. What it had read was copied, and a thread
-/// without memory ended the process.
-#[test]
-fn memory_that_is_refused_loses_no_byte_behind_a_filter() {
-    let name = "refused_memory::memory_that_is_refused_loses_no_byte_behind_a_filter";
-    if !is_own_process(name, refuse_at_once) {
-        return;
-    }
+/// Filters a file that is long enough for a thread that reads ahead, into a file and into a full
+/// device, with each of these amounts of memory. Returns how many runs succeeded, and how many were
+/// refused memory.
+fn filter_with(amounts: impl Iterator<Item = u64>) -> (usize, usize) {
     let bytes = pattern(3 << 20);
     let (mut n_successes, mut n_failures) = (0, 0);
-    for amount in (0..64).map(|n| n * (64 << 10)) {
+    for amount in amounts {
         for (sink, is_full) in [(file(b""), false), (File::from(full()), true)] {
             let source = file(&bytes);
             let mut transfer = FilterTransfer::new(&sink, identity);
@@ -175,7 +171,35 @@ fn memory_that_is_refused_loses_no_byte_behind_a_filter() {
             assert_same(&all, &bytes, &what);
         }
     }
+    (n_successes, n_failures)
+}
+
+/// What the thread had read was copied, and a thread without memory ended the process.
+#[test]
+fn memory_that_is_refused_loses_no_byte_behind_a_filter() {
+    let name = "refused_memory::memory_that_is_refused_loses_no_byte_behind_a_filter";
+    if !is_own_process(name, refuse_at_once) {
+        return;
+    }
+    let (n_successes, n_failures) = filter_with((0..64).map(|n| n * (64 << 10)));
     assert!(n_successes > 0 && n_failures > 0, "{n_successes} successes");
+}
+
+/// The allocator gave all buffers, and had more, while the kernel refused a thread its memory: that
+/// ended the process.
+#[test]
+fn no_thread_is_started_with_memory_that_only_the_allocator_has() {
+    let name = "refused_memory::no_thread_is_started_with_memory_that_only_the_allocator_has";
+    let keep_all = |command: &mut Command| {
+        command.env("MALLOC_MMAP_THRESHOLD_", (32 << 20).to_string());
+        command.env("MALLOC_TRIM_THRESHOLD_", (64 << 20).to_string());
+    };
+    if !is_own_process(name, keep_all) {
+        return;
+    }
+    drop(std::hint::black_box(vec![0_u8; 16 << 20]));
+    let (n_successes, _) = filter_with((0..64).map(|n| n * (12 << 10)));
+    assert_eq!(n_successes, 64, "of 64 files");
 }
 
 #[test]
