@@ -75,7 +75,7 @@ enum Chore {
 }
 
 fn main() -> anyhow::Result<()> {
-    proof::begin();
+    proof::note_commit();
     match Args::parse().chore {
         Chore::Faults(args) => faults::run(&args),
         Chore::FileSystems(args) => file_systems::run(&args),

@@ -21,7 +21,7 @@ static COMMIT: LazyLock<Result<String, String>> =
     LazyLock::new(|| commit().map_err(|error| format!("{error:#}")));
 
 /// Takes note of the commit, for a record at the end.
-pub(crate) fn begin() {
+pub(crate) fn note_commit() {
     LazyLock::force(&COMMIT);
 }
 

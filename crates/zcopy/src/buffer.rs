@@ -235,7 +235,8 @@ impl Buffer {
     }
 
     /// Replaces the memory, and keeps the pending bytes. Frees the old memory first, so that there
-    /// are never two large allocations. If memory is refused, as much as before is asked for again.
+    /// are not two large allocations, unless there is no memory for a copy of the pending bytes. If
+    /// memory is refused, as much as before is asked for again.
     fn reallocate(&mut self, capacity: usize, alignment: Alignment) -> Result<()> {
         if capacity >= self.refused_capacity {
             return Err(Errno::NOMEM);
@@ -255,7 +256,9 @@ impl Buffer {
 
     /// Replaces the memory by that of `bytes`, which become the pending bytes.
     pub(crate) fn replace_memory(&mut self, bytes: Vec<u8>) {
-        (self.head_room, self.start, self.capacity) = (0, 0, bytes.capacity());
+        self.head_room = 0;
+        self.start = 0;
+        self.capacity = bytes.capacity();
         self.pending = 0..bytes.len();
         self.bytes = bytes;
     }
@@ -304,13 +307,13 @@ impl Buffer {
         }
     }
 
-    /// Returns whether the buffer comes from [`with_head_room`](Self::with_head_room).
-    pub(crate) fn was_made_with_head_room(&self) -> bool {
+    /// Returns whether the buffer has memory behind [head room](Self::with_head_room).
+    pub(crate) fn is_for_filter_input(&self) -> bool {
         self.has_memory() && self.head_room > 0
     }
 
     /// Returns whether the head room is larger than the pending bytes.
-    pub(crate) fn has_head_room(&self) -> bool {
+    pub(crate) fn has_head_room_left(&self) -> bool {
         self.pending.len() < self.head_room
     }
 

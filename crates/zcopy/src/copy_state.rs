@@ -196,14 +196,24 @@ impl<'a> CopyState<'a> {
     }
 
     /// Seeks the source back over the bytes in flight. Returns them, and those that are reserved in
-    /// the source, if that fails.
-    pub(crate) fn return_in_flight<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
+    /// the source, if that fails. The first `prefix_left` bytes in the buffer do not come from the
+    /// source, and are returned in any case.
+    pub(crate) fn return_in_flight<K: Kernel>(
+        &mut self,
+        kernel: &K,
+        prefix_left: usize,
+    ) -> Vec<u8> {
+        let in_buffer = &self.buffer.pending()[prefix_left..];
         let is_rewound = match self.in_pipe() {
-            0 => self.source.rewind_over(kernel, self.buffer.pending()),
-            _ => self.source.rewind(kernel, self.in_flight()),
+            0 => self.source.rewind_over(kernel, in_buffer),
+            in_pipe => {
+                let in_flight = in_buffer.len() as u64 + in_pipe;
+                self.source.rewind(kernel, in_flight)
+            }
         };
         if is_rewound {
-            return Vec::new();
+            self.buffer.truncate(prefix_left);
+            return self.buffer.take_pending();
         }
         let mut bytes = self.buffer.take_pending();
         let is_whole = match &mut self.pipe {

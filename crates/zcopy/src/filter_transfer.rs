@@ -213,9 +213,11 @@ impl<'a, R: Filter> FilterTransfer<'a, R> {
     ///   may be run.
     /// - If the sink fails, [`undelivered`](crate::Error::undelivered) returns the bytes that the
     ///   filter has produced and the sink has not accepted. A source that can seek is rewound to
-    ///   the first byte that the filter has not consumed. From any other source, these bytes are
-    ///   [kept](Self::pending_input) and are filtered first in the next run. If memory for them is
-    ///   refused, the last of them are lost.
+    ///   the first byte that the filter has not consumed. If it cannot seek, or another process has
+    ///   moved its cursor, the bytes that the filter has not consumed are
+    ///   [kept](Self::pending_input), and are filtered first in the next run. Of a file whose cursor
+    ///   was moved, up to 1 MiB has been read ahead; where memory for these bytes is refused, the
+    ///   last of them are lost.
     /// - If neither side fails, the filter did not consume bytes that it [has to
     ///   consume](crate::Remaining). The source is rewound, or the bytes are kept, as above.
     ///

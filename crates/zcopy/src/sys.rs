@@ -48,8 +48,9 @@ struct Buffer {
     len: usize,
 }
 
-/// Whether this process could take `len` bytes of memory from the kernel now. It takes none. The
-/// allocator cannot answer this: it also gives memory that it has kept, and keeps what is freed.
+/// Returns whether the kernel would map `len` more bytes of memory for this process now: maps and
+/// unmaps them. The allocator cannot answer this: it also gives memory that it has kept, and keeps
+/// what is freed.
 pub(crate) fn is_memory_left(len: usize) -> bool {
     let access = ProtFlags::READ | ProtFlags::WRITE;
     let no_address = std::ptr::null_mut();

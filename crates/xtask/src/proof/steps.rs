@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow};
 
 use super::{PAGE, noted_commit, today, write_section};
 
@@ -33,18 +33,19 @@ pub(crate) struct Args {
 pub(crate) fn run(step: &Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let (program, arguments) = step.command.split_first().context("no command")?;
-    let status = Command::new(program).args(arguments).status();
-    let status = status.with_context(|| program.clone())?;
+    let ended = match Command::new(program).args(arguments).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(status.to_string()),
+        Err(error) => Err(format!("{program}: {error}")),
+    };
     let seconds = started.elapsed().as_secs();
-    let outcome = if status.success() {
-        "passed".to_owned()
-    } else {
-        format!("failed, {status}")
+    let outcome = match &ended {
+        Ok(()) => "passed".to_owned(),
+        Err(reason) => format!("failed, {reason}"),
     };
     let cells = format!("{} | {} | {seconds} | {outcome}", today()?, noted_commit()?);
     write_section(PAGE, HEADING, |page| with_row(page, &step.name, &cells))?;
-    ensure!(status.success(), "{}: {status}", step.name);
-    Ok(())
+    ended.map_err(|reason| anyhow!("{}: {reason}", step.name))
 }
 
 /// Returns the section of the page, with these cells behind the name of a step.

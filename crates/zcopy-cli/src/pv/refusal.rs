@@ -58,7 +58,9 @@ impl Refusal {
         let line = json::Line::new(&reading, name, 0, counts_bytes, None).ending(&ending);
         let line = crate::common::progress::json::line(&line);
         if let Some(mut objects) = objects {
-            if let Some(message) = objects.put_last(&line) {
+            let failed = objects.put_last(&line);
+            let lost = objects.close();
+            if let Some(message) = failed.or(lost) {
                 message::warn(&message);
             }
         } else if settings.form == Form::Json {

@@ -44,6 +44,13 @@ pub(crate) fn with_default_signals(command: &Command) -> Command {
     under(&["env", "--default-signal"], command)
 }
 
+/// The same program with the same arguments and environment, whose descriptor 3 leads where its
+/// standard error would. Standard error leads to `/dev/null`.
+pub(crate) fn with_stderr_as_3(command: &Command) -> Command {
+    let exec = "exec \"$0\" \"$@\" 3>&2 2> /dev/null";
+    under(&["sh", "-c", exec], command)
+}
+
 /// The same program with the same arguments and environment, run by another.
 pub(crate) fn under(runner: &[&str], command: &Command) -> Command {
     let mut other = Command::new(runner[0]);

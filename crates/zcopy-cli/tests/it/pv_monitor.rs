@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use crate::child::zc_pv;
 use crate::peer;
@@ -248,6 +249,42 @@ fn objects_name_their_side_and_tell_how_it_ended() {
         assert_eq!(sides, ["in", "out"], "{text}");
         assert!(ends.iter().all(|end| end["state"] == state), "{text}");
     }
+}
+
+/// Each side has a queue for a slow reader. A write from one of them could end in the middle of an
+/// object, and one of the other side came next.
+#[test]
+fn objects_of_both_sides_stay_whole_behind_a_slow_reader() {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+    let mut pv = zc_pv();
+    let name = "n".repeat(1500);
+    let options = ["--json", "-i", "0.1", "-N", &name, "-M", "both"];
+    pv.args(options).args(["--", "cat"]).stdin(Stdio::piped());
+    let mut child = pv.stdout(Stdio::null()).stderr(writer).spawn().unwrap();
+    drop(pv);
+    // The pipe is full after two objects. Both queues hold more than a pipe by the end of the pause.
+    std::thread::sleep(Duration::from_secs(1));
+    let reading = std::thread::spawn(move || {
+        let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
+        loop {
+            match reader.read(&mut part).unwrap() {
+                0 => return String::from_utf8(bytes).unwrap(),
+                n => bytes.extend_from_slice(&part[..n]),
+            }
+            // Longer than one side waits for the reader before the other side's turn.
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let text = reading.join().unwrap();
+    let n_whole = text.lines().map(|line| {
+        let object: Result<serde_json::Value, _> = serde_json::from_str(line);
+        object.unwrap_or_else(|error| panic!("{line}: {error}"))
+    });
+    assert!(n_whole.count() > 12, "{text}");
 }
 
 #[test]

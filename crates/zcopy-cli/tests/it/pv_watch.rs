@@ -4,10 +4,11 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::child::{end_of, with_default_signals, zc_pv};
+use crate::child::{end_of, with_default_signals, with_stderr_as_3, zc_pv};
 use crate::screen::Terminal;
 
 /// A shell that does as it is told, and says when it has.
@@ -451,6 +452,44 @@ fn cursor_positioning_is_refused_as_by_pv() {
         let theirs = Command::new(pv).args(["-c", "-d", "1"]).output().unwrap();
         assert_eq!(theirs.status.code(), Some(64));
         assert_eq!(stderr(&theirs), format!("pv: {refusal}\n"));
+    }
+}
+
+/// When a row was over, objects that the reader had not accepted after a second ended the output.
+#[test]
+fn a_reader_that_pauses_while_one_row_ends_gets_the_objects_of_the_others() {
+    for has_own_output in [false, true] {
+        let mut puppet = Puppet::new();
+        let directory = format!("{0}/{0}/{0}/{0}", "d".repeat(200));
+        puppet.does(&format!("mkdir -p {directory}; cp data {directory}"));
+        puppet.does(&format!("exec 3<{directory}/data 4<{directory}/data"));
+        let (reader, writer) = std::io::pipe().unwrap();
+        rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
+        let mut command = zc_pv();
+        let option = if has_own_output { "--json=3" } else { "--json" };
+        command.args([option, "-i", "0.1"]);
+        for fd in [3, 4] {
+            command.args(fd_of(puppet.pid(), fd));
+        }
+        if has_own_output {
+            command = with_stderr_as_3(&command);
+        }
+        let child = command.stderr(writer).spawn().unwrap();
+        drop(command);
+        // The pipe is full after four objects.
+        std::thread::sleep(Duration::from_millis(500));
+        puppet.does("exec 3<&-");
+        std::thread::sleep(Duration::from_millis(1500));
+        let reading = std::thread::spawn(|| std::io::read_to_string(reader).unwrap());
+        std::thread::sleep(Duration::from_millis(500));
+        puppet.does("exec 4<&-");
+        let text = reading.join().unwrap();
+        let n_over = text.lines().filter(|line| {
+            let object: serde_json::Value = serde_json::from_str(line).unwrap();
+            object["state"] == "done"
+        });
+        assert_eq!(n_over.count(), 2, "{option}");
+        assert_eq!(end_of(child).code(), Some(0), "{option}");
     }
 }
 

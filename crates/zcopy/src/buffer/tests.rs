@@ -66,9 +66,9 @@ fn a_read_behind_held_bytes_is_aligned_and_may_have_the_whole_capacity() {
     for held in 0..8 {
         let mut buffer = Buffer::with_head_room(8, ALIGNMENT).unwrap();
         fill(&mut buffer, b"01234567");
-        assert!(!buffer.has_head_room());
+        assert!(!buffer.has_head_room_left());
         buffer.consume(8 - held);
-        assert!(buffer.has_head_room());
+        assert!(buffer.has_head_room_left());
         let spare = buffer.spare_mut(usize::MAX);
         assert_eq!(spare.len(), ALIGNMENT);
         assert_eq!(spare.as_ptr().align_offset(ALIGNMENT), 0);
@@ -104,7 +104,7 @@ fn bytes_that_have_no_space_are_appended_in_more_memory() {
     fill(&mut buffer, b"ab");
     buffer.extend_from_slice(&[7; 3 * ALIGNMENT]).unwrap();
     assert_eq!(buffer.pending().len(), 2 + 3 * ALIGNMENT);
-    assert!(!buffer.has_head_room());
+    assert!(!buffer.has_head_room_left());
     assert_eq!(buffer.consume(2), b"ab");
     assert_eq!(buffer.take_pending(), [7; 3 * ALIGNMENT]);
     assert_eq!(buffer.room(), 2 + 3 * ALIGNMENT);

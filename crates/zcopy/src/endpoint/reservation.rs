@@ -476,7 +476,10 @@ fn read_in_blocks<K: Kernel>(
 ) -> Result<usize> {
     let before = (offset % ALIGNMENT as u64) as usize;
     let len = (before + room.len()).next_multiple_of(ALIGNMENT);
-    let mut memory = vec![0; len + ALIGNMENT];
+    let mut memory = Vec::new();
+    let reserved = memory.try_reserve_exact(len + ALIGNMENT);
+    reserved.map_err(|_| Errno::NOMEM)?;
+    memory.resize(len + ALIGNMENT, 0);
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     let blocks = &mut memory[start..][..len];
     let from = Some(offset - before as u64);

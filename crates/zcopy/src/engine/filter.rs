@@ -66,7 +66,7 @@ impl FilterState {
     ///
     /// `ENOMEM`.
     pub(crate) fn allocate(&mut self) -> Result<(), CallError> {
-        if !self.input_buffer.was_made_with_head_room() {
+        if !self.input_buffer.is_for_filter_input() {
             let mut input_buffer = read_ahead::input_buffer().map_err(CallError::no_memory)?;
             let copied = input_buffer.extend_from_slice(self.input_buffer.pending());
             copied.map_err(CallError::no_memory)?;
@@ -267,7 +267,7 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
         };
         self.next = match remaining {
             _ if !needs_more => Next::Filter(self.remaining),
-            Remaining::More if input_buffer.has_head_room() => Next::Read,
+            Remaining::More if input_buffer.has_head_room_left() => Next::Read,
             Remaining::More => Next::Filter(Remaining::Full),
             _ if input_buffer.is_empty() => Next::Read,
             _ => Next::Fail,
@@ -349,7 +349,8 @@ impl<'a, 'scope, K: Kernel, R: Filter> FilterEngine<'a, 'scope, K, R> {
             let endpoint = &mut source.endpoint;
             endpoint.read_reserved(&self.context.kernel, &mut unused.reserved);
             for part in unused.parts() {
-                // Bytes that have no memory leave no gap: nothing follows them.
+                // Without memory for this part, the later ones are dropped, too: they would follow
+                // a gap.
                 if input_buffer.extend_from_slice(part).is_err() {
                     break;
                 }

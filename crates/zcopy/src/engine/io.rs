@@ -203,7 +203,7 @@ impl<'a, K: Kernel, End: CallersEnd> Engine<'a> for IoEngine<'a, K, End> {
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
-        let undelivered = self.state.return_in_flight(&self.context.kernel);
+        let undelivered = self.state.return_in_flight(&self.context.kernel, 0);
         self.state.pipe = None;
         let flushed = self.flush(&outcome);
         self.state.sink.release(&self.context.kernel);

@@ -255,7 +255,8 @@ impl<'a, K: Kernel> Engine<'a> for RepeatEngine<'a, K> {
     }
 }
 
-/// Returns the repetitions for one buffer: no more than `limit` needs, and at least one.
+/// Returns the repetitions for one buffer: no more than `limit` needs, and at least one. One, too, if
+/// memory for more is refused.
 fn repeated(pattern: &[u8], limit: Option<u64>) -> Cow<'_, [u8]> {
     let wanted = limit.map_or(buffer::DEFAULT_CAPACITY, |limit| {
         limit.min(buffer::DEFAULT_CAPACITY as u64) as usize
@@ -264,8 +265,12 @@ fn repeated(pattern: &[u8], limit: Option<u64>) -> Cow<'_, [u8]> {
         .next_multiple_of(pattern.len())
         .min(buffer::DEFAULT_CAPACITY)
         / pattern.len();
-    match times {
-        0 | 1 => Cow::Borrowed(pattern),
-        times => Cow::Owned(pattern.repeat(times)),
+    let mut bytes = Vec::new();
+    if times <= 1 || bytes.try_reserve_exact(times * pattern.len()).is_err() {
+        return Cow::Borrowed(pattern);
     }
+    for _ in 0..times {
+        bytes.extend_from_slice(pattern);
+    }
+    Cow::Owned(bytes)
 }

@@ -10,7 +10,7 @@ use clap::{ArgAction, ArgMatches, Args, Command, CommandFactory, Parser};
 
 use crate::common::cli::generate;
 use crate::common::cli::message;
-use crate::common::cli::quote::escape_controls;
+use crate::common::cli::quote::escape_unprintable;
 use crate::common::io::fd_writer;
 
 mod attached;
@@ -233,7 +233,7 @@ fn usage_error(error: &clap::Error, known: &[String]) -> String {
     let long = argument.strip_prefix("--").filter(|name| !name.is_empty());
     match (error.kind(), long, argument.chars().nth(1)) {
         (ErrorKind::UnknownArgument, Some(name), _) => {
-            let given = escape_controls(&as_given(argument));
+            let given = escape_unprintable(&as_given(argument));
             let meant: Vec<_> = known.iter().filter(|long| long.starts_with(name)).collect();
             if meant.len() < 2 {
                 return format!("unrecognized option '{given}'");
@@ -245,14 +245,14 @@ fn usage_error(error: &clap::Error, known: &[String]) -> String {
         (ErrorKind::UnknownArgument, None, Some(letter)) => {
             format!(
                 "invalid option -- '{}'",
-                escape_controls(&letter.to_string())
+                escape_unprintable(&letter.to_string())
             )
         }
         (ErrorKind::InvalidValue, ..) if lacks_value(error) => requires_an_argument(argument),
         (ErrorKind::NoEquals, Some(_), _) => {
             let name = argument.split('=').next().unwrap_or_default();
             // GNU tools have no such option.
-            let argument = escape_controls(argument);
+            let argument = escape_unprintable(argument);
             format!("option '{name}' requires an argument: {argument}")
         }
         (ErrorKind::TooManyValues, Some(_), _) => {
@@ -266,7 +266,7 @@ fn usage_error(error: &clap::Error, known: &[String]) -> String {
         _ => {
             let rendered = error.render().to_string();
             let line = rendered.lines().next().unwrap_or_default();
-            escape_controls(line.trim_start_matches("error: "))
+            escape_unprintable(line.trim_start_matches("error: "))
         }
     }
 }

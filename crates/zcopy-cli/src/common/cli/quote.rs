@@ -75,18 +75,20 @@ pub fn argument(argument: &OsStr) -> String {
     quoted
 }
 
-/// Returns the text with escapes for characters that cannot be printed, and without quotes. A name may
-/// come from a stranger by a pattern of the shell. `getopt_long(3)` prints all as it is.
+/// Returns the text with escapes for characters that the locale cannot print, and without quotes: for
+/// messages about options. A file name that a pattern of the shell matches may be taken for an option,
+/// and `getopt_long(3)` does not escape it. A typed backslash stays one backslash, so that the typed
+/// characters `\033` look like an escape.
 ///
 /// # Examples
 ///
 /// ```
-/// use zcopy_cli::common::cli::quote::escape_controls;
+/// use zcopy_cli::common::cli::quote::escape_unprintable;
 ///
-/// assert_eq!(escape_controls("--a\u{1b}[31m"), "--a\\033[31m");
+/// assert_eq!(escape_unprintable("--a\u{1b}[31m"), "--a\\033[31m");
 /// ```
 #[must_use]
-pub fn escape_controls(text: &str) -> String {
+pub fn escape_unprintable(text: &str) -> String {
     let mut shown = String::new();
     for piece in pieces(text.as_bytes()) {
         match piece {

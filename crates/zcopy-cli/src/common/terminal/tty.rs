@@ -180,16 +180,21 @@ impl Tty {
     /// for at most `timeout`, and not at all if older bytes are pending. If the queue is full, the
     /// message is [dropped](Self::has_dropped).
     pub fn queue(&mut self, message: &[u8], timeout: Duration) {
-        let timeout = self.unless_pending(timeout);
         // Room that a reader has made since the last message counts.
         if self.pending.len() > MAX_QUEUE {
             self.flush(Duration::ZERO);
         }
         if self.pending.len() <= MAX_QUEUE {
-            self.pending.extend_from_slice(message);
+            self.queue_last(message, timeout);
         } else {
             self.has_dropped = true;
         }
+    }
+
+    /// Writes a message as [`queue`](Self::queue) does, and keeps it even if the queue is full.
+    pub fn queue_last(&mut self, message: &[u8], timeout: Duration) {
+        let timeout = self.unless_pending(timeout);
+        self.pending.extend_from_slice(message);
         self.flush(timeout);
     }
 
@@ -232,7 +237,7 @@ impl Tty {
             let max = if self.is_terminal {
                 self.pending.len()
             } else {
-                self.pending.len().min(PIPE_BUF)
+                whole_lines(&self.pending)
             };
             match rustix::io::write(&self.fd, &self.pending[..max]) {
                 Ok(n) => {
@@ -297,6 +302,16 @@ impl Tty {
     fn is_writable(&self, deadline: Instant) -> bool {
         is_ready(&self.fd, PollFlags::OUT, deadline)
     }
+}
+
+/// Returns how many of these bytes one write to a pipe takes at once: whole lines, so that no other
+/// writer divides one. A longer line is divided.
+fn whole_lines(bytes: &[u8]) -> usize {
+    let Some(first) = bytes.get(..PIPE_BUF) else {
+        return bytes.len();
+    };
+    let newline = first.iter().rposition(|&byte| byte == b'\n');
+    newline.map_or(PIPE_BUF, |n| n + 1)
 }
 
 /// Returns whether both descriptors are the same terminal.

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
@@ -87,11 +87,23 @@ impl Objects {
     /// Returns a message for the user if a write has failed, once. The end of a reader is no error.
     #[must_use]
     pub(crate) fn put(&mut self, line: &str) -> Option<String> {
+        self.write(line, Tty::queue)
+    }
+
+    /// Writes the last object of a transfer, which is queued even if too many are.
+    ///
+    /// Returns a message for the user if a write has failed, once.
+    #[must_use]
+    pub(crate) fn put_last(&mut self, line: &str) -> Option<String> {
+        self.write(line, Tty::queue_last)
+    }
+
+    fn write(&mut self, line: &str, queue: fn(&mut Tty, &[u8], Duration)) -> Option<String> {
         let line = format!("{line}\n");
         let written = match &mut self.output {
             Output::File(file) => file.write_all(line.as_bytes()),
             Output::Stream(stream) => {
-                stream.queue(line.as_bytes(), WRITE_TIMEOUT);
+                queue(stream, line.as_bytes(), WRITE_TIMEOUT);
                 stream.error().map_or(Ok(()), Err)
             }
             Output::Ended => Ok(()),
@@ -99,37 +111,31 @@ impl Objects {
         self.check(written)
     }
 
-    /// Writes the last object, and waits for at most a second until the reader has accepted
-    /// everything.
+    /// Ends the output. Waits for at most a second until the reader has accepted everything; the
+    /// rest is lost.
     ///
     /// Returns a message for the user if objects are lost, once.
     #[must_use]
-    pub(crate) fn put_last(&mut self, line: &str) -> Option<String> {
-        let deadline = Instant::now() + EXIT_TIMEOUT;
-        // A full queue would drop the object. Each call is made whatever the one before returns.
-        let failed = self.flush(deadline);
-        let failed = failed.or(self.put(line));
-        let failed = failed.or(self.flush(deadline));
+    pub(crate) fn close(&mut self) -> Option<String> {
+        let failed = self.flush();
         let lost = match &self.output {
             Output::Stream(stream) if stream.has_pending() => Err(Errno::AGAIN.into()),
             _ => Ok(()),
         };
-        failed.or(self.check(lost)).or_else(|| self.check_dropped())
+        let not_accepted = self.check(lost);
+        failed.or(not_accepted).or_else(|| self.check_dropped())
     }
 
     fn error(&self) -> Option<String> {
-        let dropped = || self.has_dropped().then(|| dropped(&self.name));
-        self.error.clone().or_else(dropped)
+        let has_dropped = matches!(&self.output, Output::Stream(stream) if stream.has_dropped());
+        let message = || has_dropped.then(|| dropped_message(&self.name));
+        self.error.clone().or_else(message)
     }
 
-    fn has_dropped(&self) -> bool {
-        matches!(&self.output, Output::Stream(stream) if stream.has_dropped())
-    }
-
-    fn flush(&mut self, deadline: Instant) -> Option<String> {
+    fn flush(&mut self) -> Option<String> {
         let flushed = match &mut self.output {
             Output::Stream(stream) => {
-                stream.flush(deadline.saturating_duration_since(Instant::now()));
+                stream.flush(EXIT_TIMEOUT);
                 stream.error().map_or(Ok(()), Err)
             }
             Output::File(_) | Output::Ended => Ok(()),
@@ -159,32 +165,34 @@ impl Objects {
     }
 }
 
-/// Returns the message about objects that are lost, if any are. `own` is their output, if it is not
-/// standard error.
-pub(crate) fn error(own: Option<&Objects>, form: Form, screen: &Screen) -> Option<String> {
-    match own {
-        Some(own) => own.error(),
-        None if form == Form::Json => error_on_stderr(screen),
+/// Returns the message about objects that are lost, if any are. They go to `separate`, or to
+/// standard error without it.
+pub(crate) fn loss(separate: Option<&Objects>, form: Form, screen: &Screen) -> Option<String> {
+    match separate {
+        Some(objects) => objects.error(),
+        None if form == Form::Json => loss_on_stderr(screen),
         None => None,
     }
 }
 
-/// Returns whether objects are lost as a status, after the screen has been closed: what waits there
-/// is lost, too.
-pub(crate) fn status(own: Option<&Objects>, form: Form, screen: &Screen) -> Status {
-    let waits_on_stderr = own.is_none() && form == Form::Json && screen.has_pending();
-    if waits_on_stderr || error(own, form, screen).is_some() {
+/// Returns [`Status::INTERNAL`] if objects are lost. Both outputs have been closed: what still waits
+/// for a reader is lost.
+pub(crate) fn status(separate: Option<&Objects>, form: Form, screen: &Screen) -> Status {
+    let waits_on_stderr = separate.is_none() && form == Form::Json && screen.has_pending();
+    if waits_on_stderr || loss(separate, form, screen).is_some() {
         Status::INTERNAL
     } else {
         Status::GOOD
     }
 }
 
-fn error_on_stderr(screen: &Screen) -> Option<String> {
+fn loss_on_stderr(screen: &Screen) -> Option<String> {
     const NAME: &str = "(stderr)";
-    let failed = screen.write_error().filter(|error| !is_broken_pipe(error));
-    let failed = failed.map(|error| write_error(NAME, &error));
-    failed.or_else(|| screen.has_dropped().then(|| dropped(NAME)))
+    match screen.write_error() {
+        Some(error) if is_broken_pipe(&error) => None,
+        Some(error) => Some(write_error(NAME, &error)),
+        None => screen.has_dropped().then(|| dropped_message(NAME)),
+    }
 }
 
 /// Returns whether the reader of objects has gone, which is no failure.
@@ -193,7 +201,7 @@ fn is_broken_pipe(error: &io::Error) -> bool {
 }
 
 /// Returns the message about objects that were dropped.
-fn dropped(name: &str) -> String {
+fn dropped_message(name: &str) -> String {
     write_error(name, &Errno::NOBUFS.into())
 }
 

@@ -264,8 +264,7 @@ impl<'a> WatchLoop<'a> {
                     for row in rows.iter().filter(|row| !row.reading.is_over) {
                         self.put_object(row, Some(&Ending::interrupted()));
                     }
-                    self.screen.close();
-                    status.add(self.objects_status());
+                    status.add(self.close_objects());
                     if signal == libc::SIGQUIT {
                         // The process dumps core.
                         self.pidfile = None;
@@ -290,7 +289,7 @@ impl<'a> WatchLoop<'a> {
             }
         }
         self.screen.finish();
-        status.add(self.objects_status());
+        status.add(self.close_objects());
         status
     }
 
@@ -375,10 +374,14 @@ impl<'a> WatchLoop<'a> {
         }
     }
 
-    /// Returns whether objects are lost as a status, after the screen has been closed.
-    fn objects_status(&self) -> Status {
-        let (own, form) = (self.objects.as_ref(), self.settings.form);
-        objects::status(own, form, self.screen.screen())
+    /// Ends the output of objects, and returns [`Status::INTERNAL`] if some are lost.
+    fn close_objects(&mut self) -> Status {
+        if let Some(message) = self.objects.as_mut().and_then(Objects::close) {
+            self.warn(&message);
+        }
+        self.screen.close();
+        let (separate, form) = (self.objects.as_ref(), self.settings.form);
+        objects::status(separate, form, self.screen.screen())
     }
 
     fn lines(&self, rows: &[Row]) -> Vec<String> {

@@ -117,15 +117,15 @@ fn numbers_are_printed_wherever_standard_error_leads() {
 /// It waits for a second. The reader of the pipe has read nothing by then.
 #[test]
 fn an_ending_that_nobody_reads_in_time_is_a_failure() {
-    for option in ["--json", "--json=2"] {
+    for option in ["--json", "--json=3"] {
         let (_reader, writer) = std::io::pipe().unwrap();
         rustix::io::ioctl_fionbio(&writer, true).unwrap();
         while rustix::io::write(&writer, &[b'x'; 4096]).is_ok() {}
         rustix::io::ioctl_fionbio(&writer, false).unwrap();
         let mut pv = crate::child::zc_pv();
-        let pv = pv
-            .args([option, "/dev/null"])
-            .stdin(std::process::Stdio::null());
+        pv.args([option, "/dev/null"]);
+        let mut pv = with_objects_on_stderr(&pv, option);
+        let pv = pv.stdin(std::process::Stdio::null());
         let status = pv.stderr(writer).status().unwrap();
         assert_eq!(status.code(), Some(8), "{option}");
     }
@@ -134,8 +134,8 @@ fn an_ending_that_nobody_reads_in_time_is_a_failure() {
 /// Objects that did not fit into the pipe were dropped, and the status was 0.
 #[test]
 fn a_reader_that_pauses_gets_every_object() {
-    const FILES: usize = 2000;
-    for option in ["--json", "--json=2"] {
+    const FILES: usize = 10_000;
+    for option in ["--json", "--json=3"] {
         let (objects, status) = read_late(option, FILES);
         assert_eq!(status, Some(0), "{option}");
         let of_files = objects.lines().filter(|line| line.contains(r#""file":"#));
@@ -146,7 +146,7 @@ fn a_reader_that_pauses_gets_every_object() {
 /// More than the queue holds.
 #[test]
 fn objects_that_are_dropped_are_a_failure() {
-    for option in ["--json", "--json=2"] {
+    for option in ["--json", "--json=3"] {
         let (objects, status) = read_late(option, 20_000);
         assert_eq!(status, Some(8), "{option}");
         let last = objects.lines().rfind(|line| line.starts_with('{')).unwrap();
@@ -174,6 +174,15 @@ fn wait_until_idle(pid: u32) {
     }
 }
 
+/// Returns the command that writes its objects to standard error, also if this option says
+/// descriptor 3.
+fn with_objects_on_stderr(pv: &std::process::Command, option: &str) -> std::process::Command {
+    match option {
+        "--json" => crate::child::under(&["env"], pv),
+        _ => crate::child::with_stderr_as_3(pv),
+    }
+}
+
 /// Runs `zc-pv` on many empty files, whose objects are read when it has come to the last operand.
 /// Returns them and its exit status.
 fn read_late(option: &str, files: usize) -> (String, Option<i32>) {
@@ -189,7 +198,9 @@ fn read_late(option: &str, files: usize) -> (String, Option<i32>) {
     let mut pv = crate::child::zc_pv();
     pv.args([option, "--per-file"]);
     pv.args(std::iter::repeat_n(&empty, files));
-    pv.arg(&fifo).stdout(std::process::Stdio::null());
+    pv.arg(&fifo);
+    let mut pv = with_objects_on_stderr(&pv, option);
+    pv.stdout(std::process::Stdio::null());
     let (mut reader, writer) = std::io::pipe().unwrap();
     let mut child = pv.stderr(writer).spawn().unwrap();
     drop(pv);

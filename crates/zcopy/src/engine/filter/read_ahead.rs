@@ -91,6 +91,10 @@ impl Unused {
 }
 
 /// Starts to read. `None` if no thread can be started, or memory is refused.
+///
+/// A thread that gets too little memory when it starts ends the process, or hangs: Rust and the C
+/// library cannot report that. The memory is there before the start. Other threads of the process may
+/// take it in between.
 pub(crate) fn start<'scope, K: Kernel + Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     kernel: K,
@@ -103,7 +107,6 @@ pub(crate) fn start<'scope, K: Kernel + Send + 'scope>(
     }
     let mut unused = Vec::new();
     unused.try_reserve_exact(INPUT_BUFFERS).ok()?;
-    // A thread that gets too little memory when it starts ends the process, or hangs.
     if !sys::is_memory_left(STACK_BYTES + THREAD_START_BYTES) {
         return None;
     }

@@ -1,7 +1,6 @@
 //! The end of a transfer: returns bytes in flight, finishes the last hole, releases the rest.
 
 use super::PairEngine;
-use crate::buffer;
 use crate::call_error::CallError;
 use crate::endpoint;
 use crate::options::SyncData;
@@ -12,12 +11,8 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// fails, and what is left of the prefix in any case.
     pub(super) fn return_undelivered(&mut self) -> Vec<u8> {
         let prefix_left = self.prefix_left() as usize;
-        let (mut bytes, prefix) = (Vec::new(), self.state.buffer.consume(prefix_left));
-        let is_whole = buffer::append_copy(&mut bytes, prefix);
-        let in_flight = self.state.return_in_flight(&self.context.kernel);
-        // Bytes that have no memory leave no gap: nothing follows them.
-        let _ = is_whole && buffer::append(&mut bytes, in_flight);
-        bytes
+        self.state
+            .return_in_flight(&self.context.kernel, prefix_left)
     }
 
     /// Sets the length of a sink that ends in a hole. If that fails, the hole was not delivered:

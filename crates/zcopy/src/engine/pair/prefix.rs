@@ -22,14 +22,15 @@ impl<K: Kernel> PairEngine<'_, K> {
             && !is_paced;
         let buffer = &mut self.state.buffer;
         let must_be_aligned = self.state.sink.info.direct;
-        let is_copied = must_be_aligned
+        let is_short = prefix.len() <= buffer.max_capacity();
+        let is_copied = (must_be_aligned || is_short)
             && buffer
                 .reserve_exactly(prefix.len(), Alignment::Page)
                 .and_then(|()| buffer.extend_from_slice(&prefix))
                 .is_ok();
-        // The caller's memory serves where it need not be aligned, and where there is no other.
         if !is_copied {
             buffer.replace_memory(prefix);
+            self.has_callers_memory = true;
         }
         self.state.sink.more_follows = follows;
         self.prefix_len = len;
@@ -41,8 +42,14 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// Notes how much of the prefix the sink has accepted.
     pub(super) fn count_prefix(&mut self) {
         self.state.bad.delivered = self.context.bytes.saturating_sub(self.prefix_len);
-        if self.prefix_left() == 0 {
-            self.state.sink.more_follows = false;
+        if self.prefix_left() > 0 {
+            return;
+        }
+        self.state.sink.more_follows = false;
+        // Memory of the buffer's own is aligned, and no larger than the buffer may be.
+        if self.has_callers_memory && self.state.buffer.is_empty() {
+            self.state.buffer.take_memory();
+            self.has_callers_memory = false;
         }
     }
 

@@ -117,8 +117,13 @@ fn a_sink_that_becomes_read_only_in_mid_copy_is_counted_to_the_byte() {
             assert_eq!(cursor(&sink), moved, "{what}");
             assert_eq!(sink.metadata().unwrap().len(), moved, "{what}");
             let mut arrived = vec![0; moved as usize];
-            if sink.read_exact_at(&mut arrived, 0).is_err() {
+            if let Err(error) = sink.read_exact_at(&mut arrived, 0) {
                 // The next test is about that.
+                assert_eq!(
+                    error.raw_os_error(),
+                    Some(Errno::IO.raw_os_error()),
+                    "{what}"
+                );
                 report("this kernel shuts ext4 down after an error");
                 continue;
             }

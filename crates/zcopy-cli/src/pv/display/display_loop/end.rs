@@ -31,7 +31,7 @@ impl TransferView {
     pub(super) fn finish(&mut self, events: &Receiver<Event>, mut ending: Ending) {
         // It may write objects.
         self.end();
-        if let Some(error) = self.objects_error() {
+        if let Some(error) = self.objects_loss() {
             // The exit status is not 0.
             ending.state = State::Failed;
             ending.error.get_or_insert(error);
@@ -76,6 +76,7 @@ impl TransferView {
             for view in [Some(&mut *self), other].into_iter().flatten() {
                 view.screen.finish();
                 view.put_interrupted(&ending);
+                view.close_objects();
             }
             sys::raise_default(signal);
             return;
@@ -85,11 +86,10 @@ impl TransferView {
         let message = format!("{program}: interrupted by a signal: {name}");
         let reading = self.sampler.read();
         self.end_with(&message, &reading);
-        if let Some(other) = other {
+        if let Some(other) = other.as_deref_mut() {
             other.draw_again();
             other.screen.finish();
             other.put_interrupted(&ending);
-            other.screen.close();
         }
         self.put_interrupted(&ending);
         if let Some(hook) = self.hook.take() {
@@ -101,9 +101,10 @@ impl TransferView {
             // The process exits: the error cannot be reported.
             let _ = hook.finish(HookEnv::new(&reading, ending.state), wait);
         }
-        self.screen.close();
         let mut status = Status::SIGNAL;
-        status.add(self.objects_status());
+        for view in [Some(self), other].into_iter().flatten() {
+            status.add(view.close_objects());
+        }
         std::process::exit(status.number().into());
     }
 

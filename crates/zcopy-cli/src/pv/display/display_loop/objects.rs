@@ -56,16 +56,22 @@ impl TransferView {
         }
     }
 
-    /// Returns whether objects are lost as a status, after the screen has been closed.
-    pub(super) fn objects_status(&self) -> Status {
-        let own = self.objects.as_ref().map(|objects| lock(objects));
-        objects::status(own.as_deref(), self.settings.form, &self.screen)
+    /// Ends the output of objects, and returns [`Status::INTERNAL`] if some are lost.
+    pub(super) fn close_objects(&mut self) -> Status {
+        let message = self
+            .objects
+            .as_ref()
+            .and_then(|objects| lock(objects).close());
+        self.warn_of(message);
+        self.screen.close();
+        let separate = self.objects.as_ref().map(|objects| lock(objects));
+        objects::status(separate.as_deref(), self.settings.form, &self.screen)
     }
 
     /// Returns the message about objects that are lost, if any are.
-    pub(super) fn objects_error(&self) -> Option<String> {
-        let own = self.objects.as_ref().map(|objects| lock(objects));
-        objects::error(own.as_deref(), self.settings.form, &self.screen)
+    pub(super) fn objects_loss(&self) -> Option<String> {
+        let separate = self.objects.as_ref().map(|objects| lock(objects));
+        objects::loss(separate.as_deref(), self.settings.form, &self.screen)
     }
 
     fn warn_of(&mut self, message: Option<String>) {

@@ -45,8 +45,7 @@ impl DisplayLoop {
             }
         }
         let mut status = Status::GOOD;
-        self.all()
-            .for_each(|view| status.add(view.objects_status()));
+        self.all().for_each(|view| status.add(view.close_objects()));
         status
     }
 
