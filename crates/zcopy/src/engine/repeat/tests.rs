@@ -328,7 +328,8 @@ fn a_repetition_that_is_stopped_leaves_no_gap_before_others_bytes() {
         let ours = endless(b"abc", report.bytes() as usize);
         let end = Scenario::plain(Kind::Pipe, 0, Kind::File).sink;
         check_sink(&kernel, (&sink, &end), &ours, Gap::Never).unwrap();
-        has_interfered |= kernel.contents(&sink).ends_with(b"I");
+        let is_cut_short = kernel.results(Call::Splice).contains(&Ok(10));
+        has_interfered |= is_cut_short && kernel.contents(&sink).ends_with(b"I");
     }
     assert!(has_interfered);
 }
