@@ -14,7 +14,7 @@ use crate::sys::{Blocking, Errno, Kernel, OFlags};
 mod several;
 mod shortcuts;
 
-pub(crate) use several::prepare_several;
+pub(crate) use several::{Unprepared, prepare_several};
 pub(crate) use shortcuts::Shortcuts;
 
 /// Classifies both descriptors, checks the input, and plans. Moves no byte and no cursor.

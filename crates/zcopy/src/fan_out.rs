@@ -3,7 +3,7 @@
 use std::iter;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use crate::classify;
+use crate::classify::{self, Unprepared};
 use crate::drive;
 use crate::endpoint::Endpoint;
 use crate::engine::{Callbacks, Engine, FanOutEngine, SinkPolicy};
@@ -247,8 +247,11 @@ impl<'a, Source: AsFd> FanOut<'a, Source> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn plan(&self) -> Result<Plan> {
-        let (_, _, plan) = self.prepare(&Linux)?;
-        Ok(plan)
+        let n_sinks = self.sinks.iter().count();
+        match self.prepare(&Linux) {
+            Ok((_, _, plan)) => Ok(plan),
+            Err(unprepared) => Err(unprepared.into_error(n_sinks, Vec::new())),
+        }
     }
 
     /// Moves the bytes and returns the report, as [`Transfer::run`] does. It also ends, with
@@ -340,7 +343,10 @@ impl<'a, Source: AsFd> FanOut<'a, Source> {
         K: Kernel + Copy + Send + 'a,
     {
         self.settings.options.stepped = true;
-        let (mut from, mut to, plan) = self.prepare(&kernel)?;
+        let (n_sinks, prepared) = (self.sinks.iter().count(), self.prepare(&kernel));
+        let prefix = &mut self.settings.prefix;
+        let (mut from, mut to, plan) = prepared
+            .map_err(|unprepared| unprepared.into_error(n_sinks, std::mem::take(prefix)))?;
         let Self {
             source,
             sinks,
@@ -356,9 +362,12 @@ impl<'a, Source: AsFd> FanOut<'a, Source> {
     }
 
     /// Runs on `kernel`; tests pass a simulated one.
-    pub(crate) fn run_with<K: Kernel + Copy>(self, kernel: K) -> Result<Report> {
+    pub(crate) fn run_with<K: Kernel + Copy>(mut self, kernel: K) -> Result<Report> {
         let started = kernel.now();
-        let (mut from, mut to, plan) = self.prepare(&kernel)?;
+        let (n_sinks, prepared) = (self.sinks.iter().count(), self.prepare(&kernel));
+        let prefix = &mut self.settings.prefix;
+        let (mut from, mut to, plan) = prepared
+            .map_err(|unprepared| unprepared.into_error(n_sinks, std::mem::take(prefix)))?;
         let Self {
             source,
             sinks,
@@ -373,10 +382,12 @@ impl<'a, Source: AsFd> FanOut<'a, Source> {
     }
 
     /// Classifies all descriptors, checks the input, and plans. Moves no byte.
-    fn prepare<K: Kernel>(&self, kernel: &K) -> Result<(FdInfo, Vec<FdInfo>, Plan)> {
+    fn prepare<K: Kernel>(
+        &self,
+        kernel: &K,
+    ) -> std::result::Result<(FdInfo, Vec<FdInfo>, Plan), Unprepared> {
         let sinks: Vec<_> = self.sinks.iter().collect();
         classify::prepare_several(kernel, self.source.as_fd(), &sinks, &self.settings.options)
-            .map_err(|unprepared| unprepared.into_error(sinks.len(), &self.settings.prefix))
     }
 
     /// Replaces all options at once.

@@ -145,9 +145,9 @@ impl Report {
     }
 
     /// Returns the report of a transfer that could not begin. It hands back the prefix.
-    pub(crate) fn of_prefix(prefix: &[u8]) -> Self {
+    pub(crate) fn of_prefix(prefix: Vec<u8>) -> Self {
         Self {
-            undelivered: Undelivered(prefix.to_vec()),
+            undelivered: Undelivered(prefix),
             ..Self::of_nothing(Ended::Failed, None)
         }
     }

@@ -108,6 +108,8 @@ struct Outcome {
 /// The result of the sides, before the command has ended.
 struct CopiedSides {
     outcome: Outcome,
+    /// Whether the output of the command was not read to its end.
+    is_output_cut: bool,
     display: Display,
     /// The digest in hexadecimal digits, and the line with it.
     digest: Option<(String, Vec<u8>)>,
@@ -200,7 +202,8 @@ impl RunningCommand {
         };
         let (mut outcome, display, digest) = (copied.outcome, copied.display, copied.digest);
         // The command may fail because its output was not read to the end.
-        let is_cut = outcome.is_unread || (settings.stops_at_size && monitor.sides != Sides::Input);
+        let is_cut =
+            copied.is_output_cut || (settings.stops_at_size && monitor.sides != Sides::Input);
         match self.child.wait() {
             Ok(status) => outcome.add(command_outcome(status, &name, is_cut, &display)),
             Err(error) => {
@@ -257,6 +260,7 @@ impl RunningCommand {
         });
         let internal = |error: io::Error| Refusal::without_display(&error);
         let mut outcome = Outcome::default();
+        let mut is_output_cut = false;
         let (display, digest) = match (input, output) {
             (Some((side, input)), None) => {
                 let (display, handles) =
@@ -274,6 +278,7 @@ impl RunningCommand {
                     _ => None,
                 };
                 outcome = output.copy_input(&side, split(monitor).0, &display, &handles);
+                is_output_cut = !outcome.is_whole;
                 display.moved(Side::Output);
                 let digest = side.digest(&outcome, file.as_deref().map(Path::as_os_str));
                 (display, digest)
@@ -314,6 +319,7 @@ impl RunningCommand {
                         return Err(refusal);
                     }
                 };
+                is_output_cut = !outcomes.1.is_whole;
                 outcome.add(outcomes.0);
                 outcome.add(outcomes.1);
                 (display, None)
@@ -322,6 +328,7 @@ impl RunningCommand {
         };
         Ok(CopiedSides {
             outcome,
+            is_output_cut,
             display,
             digest,
         })

@@ -163,6 +163,19 @@ fn a_command_that_fails_is_told_by_the_status() {
     );
 }
 
+/// The command was ended by SIGPIPE then, which hid the error.
+#[test]
+fn an_output_that_fails_is_told_by_the_status() {
+    for sides in ["out", "both"] {
+        let mut pv = zc_pv();
+        pv.stdout(File::options().write(true).open("/dev/full").unwrap());
+        let output = run(pv, &["-q", "-M", sides, "--", "cat"]);
+        assert_eq!(output.status.code(), Some(16), "{sides}: {output:?}");
+        let said = stderr(&output);
+        assert!(said.contains("No space left on device"), "{sides}: {said}");
+    }
+}
+
 #[test]
 fn a_command_that_reads_no_more_ends_the_input() {
     for side in ["in", "both"] {

@@ -412,6 +412,27 @@ fn a_growing_file_is_over_at_its_size_or_when_its_writer_closes_it() {
 }
 
 #[test]
+fn a_file_that_is_complete_at_the_start_has_its_last_object() {
+    let mut puppet = Puppet::new();
+    puppet.does("exec 5>growing; printf 12345 >&5");
+    let growing = puppet.directory.path().join("growing");
+    let mut command = zc_pv();
+    command.args(["--json", "-i", "0.1", "-s", "1000"]);
+    command.arg("-d").arg(puppet.path()).arg("-d").arg(growing);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert!(first.contains("\"bytes\":1000"), "{first}");
+    assert!(first.contains("\"state\":\"done\""), "{first}");
+    puppet.does("head -c 995 data >&5");
+    let ends = lines
+        .map(Result::unwrap)
+        .filter(|line| line.contains("state"));
+    assert_eq!(ends.count(), 1);
+    assert_eq!(end_of(child).code(), Some(0));
+}
+
+#[test]
 fn each_of_several_growing_files_has_a_row() {
     let mut puppet = Puppet::new();
     puppet.does("exec 5>one 6>two; printf 12345 >&5; printf 1 >&6");

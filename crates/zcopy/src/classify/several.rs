@@ -30,7 +30,7 @@ impl From<RunError> for Unprepared {
 impl Unprepared {
     /// Returns the error for the caller. Its report has one entry for each of `n_sinks` sinks, and
     /// hands back a prefix.
-    pub(crate) fn into_error(self, n_sinks: usize, prefix: &[u8]) -> Error {
+    pub(crate) fn into_error(self, n_sinks: usize, prefix: Vec<u8>) -> Error {
         let mut report = Report::of_prefix(prefix);
         let sinks = (0..n_sinks).map(|index| SinkReport {
             is_detached: false,

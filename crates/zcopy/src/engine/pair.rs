@@ -55,8 +55,9 @@ pub(crate) struct PairEngine<'a, K> {
     has_waited: bool,
     /// The number of bytes of the caller's that precede those of the source.
     prefix_len: u64,
-    /// Whether the memory of the buffer is that of the caller's prefix.
-    has_callers_memory: bool,
+    /// Whether the buffer has the caller's memory, or more than it may have, until the prefix has
+    /// been written.
+    frees_memory_behind_prefix: bool,
     /// In a relay: the number of bytes after which this direction last held no pipe.
     rested_at: u64,
     /// In a relay: whether the last step of the main phase moved few bytes.
@@ -143,7 +144,7 @@ impl<'a, K: Kernel> PairEngine<'a, K> {
             sink_drop_window: DropWindow::new(&sink, options.cache),
             has_waited: false,
             prefix_len: 0,
-            has_callers_memory: false,
+            frees_memory_behind_prefix: false,
             rested_at: 0,
             last_was_short: false,
             first_step: None,

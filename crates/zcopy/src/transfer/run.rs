@@ -24,7 +24,7 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
         let (source, sink) = (self.source.as_fd(), self.sink.as_fd());
         let prepared = classify::prepare(&kernel, source, sink, &self.settings.options);
         let (mut from, mut to, plan) =
-            prepared.map_err(|error| before_anything_moved(error, &self.settings.prefix))?;
+            prepared.map_err(|error| before_anything_moved(error, &mut self.settings.prefix))?;
         let Self {
             source,
             sink,
@@ -49,13 +49,13 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
         let Self {
             source,
             sink,
-            settings,
+            mut settings,
         } = self;
         let (source_fd, sink_fd, options) = (source.as_fd(), sink.as_fd(), &settings.options);
         let fast_path =
             fast_path::try_fast_path(&kernel, source_fd, sink_fd, options, settings.series_state);
-        let refused = |error| before_anything_moved(error, &settings.prefix);
-        let (from, to, partial) = match fast_path.map_err(refused)? {
+        let mut refused = |error| before_anything_moved(error, &mut settings.prefix);
+        let (from, to, partial) = match fast_path.map_err(&mut refused)? {
             FastPath::Done(report) => return Ok(report),
             FastPath::Continue(from, to, partial) => (from, to, partial),
         };
@@ -72,6 +72,6 @@ impl<'a, Source: AsFd, Sink: AsFd> Transfer<'a, Source, Sink> {
 }
 
 /// Returns the error of a transfer that has not begun. Its report hands back the prefix.
-fn before_anything_moved(error: RunError, prefix: &[u8]) -> Error {
-    Error::new(error, Report::of_prefix(prefix))
+fn before_anything_moved(error: RunError, prefix: &mut Vec<u8>) -> Error {
+    Error::new(error, Report::of_prefix(std::mem::take(prefix)))
 }

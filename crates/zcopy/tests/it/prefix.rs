@@ -4,10 +4,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 
 use rustix::net::SocketType;
-use zcopy::{Ended, Transfer, copy_buffered};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use zcopy::{Ended, Sparse, Transfer, copy_buffered};
 
 use crate::endpoints::{tcp, unix};
-use crate::files::{assert_same, file, pattern};
+use crate::files::{assert_same, cursor, file, pattern};
+use crate::own_process::is_own_process;
 
 const PREFIX: &[u8] = b"the head\n";
 
@@ -103,4 +105,31 @@ fn a_long_prefix_goes_to_a_datagram_socket_in_messages_of_32_kib() {
         arrived.extend_from_slice(&message[..len]);
     }
     assert_same(&arrived, &bytes, "the receiver");
+}
+
+/// They were taken for zeros of the source, whose cursor went back over bytes that were not read.
+#[test]
+fn zeros_of_a_prefix_come_back_if_the_last_hole_cannot_be_made() {
+    let name = "prefix::zeros_of_a_prefix_come_back_if_the_last_hole_cannot_be_made";
+    if !is_own_process(name, |_| ()) {
+        return;
+    }
+    let zeros = vec![0; 65_536];
+    // The limit ends the transfer within the prefix, and behind zeros of the source.
+    for (limit, of_source) in [(0, 0), (20_000, 20_000)] {
+        let source = file(&[&pattern(100_000)[..], &[0; 100_000]].concat());
+        rustix::fs::seek(&source, rustix::fs::SeekFrom::Start(100_000)).unwrap();
+        let sink = file(&[1; 4096]);
+        let usual = getrlimit(Resource::Fsize);
+        let current = Some(4096);
+        setrlimit(Resource::Fsize, Rlimit { current, ..usual }).unwrap();
+        let transfer = Transfer::new(&source, &sink).prefix(zeros.clone());
+        let outcome = transfer.sparse(Sparse::Detect).limit(limit).run();
+        setrlimit(Resource::Fsize, usual).unwrap();
+        let error = outcome.unwrap_err();
+        let (n, left) = (error.bytes() as usize, cursor(&source) as usize - 100_000);
+        assert!(n < zeros.len() && left <= of_source, "{error:#}");
+        let returned = zeros.len() - n + left;
+        assert_eq!(error.undelivered(), vec![0; returned], "{error:#}");
+    }
 }

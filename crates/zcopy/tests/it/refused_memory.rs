@@ -229,6 +229,7 @@ fn no_thread_is_started_with_memory_that_only_the_allocator_has() {
 }
 
 /// What the sink had not accepted of the prefix was copied, and dropped without memory for the copy.
+/// A copy of the prefix of a refused transfer aborted the process.
 #[test]
 fn memory_that_is_refused_loses_no_byte_of_a_prefix() {
     let name = "refused_memory::memory_that_is_refused_loses_no_byte_of_a_prefix";
@@ -244,6 +245,12 @@ fn memory_that_is_refused_loses_no_byte_of_a_prefix() {
         assert_eq!(error.bytes(), 0, "{error:#}");
         assert_same(error.undelivered(), &prefix, &format!("{len}: {error:#}"));
         assert_eq!(cursor(&source), 0, "{error:#}");
+
+        // A directory is refused before anything moves.
+        let (given, directory) = (prefix.clone(), File::open("/").unwrap());
+        let outcome = with_memory(0, || Transfer::new(&directory, &sink).prefix(given).run());
+        let error = outcome.unwrap_err();
+        assert_same(error.undelivered(), &prefix, &format!("{len}: {error:#}"));
     }
 }
 

@@ -6,8 +6,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
+use rustix::fs::{FileType, OFlags};
+use rustix::io::{Errno, IoSlice, ReadWriteFlags};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
 
 /// The pause after a descriptor that polls as ready has refused a write: a terminal may have less
@@ -33,6 +33,9 @@ pub struct Tty {
     fd: OwnedFd,
     is_terminal: bool,
     is_readable: bool,
+    /// Whether this is a pipe or a socket, of which others may take the room between `poll` and
+    /// `write`.
+    is_stream: bool,
     /// The bytes that are not written yet. They come before all others, so that no sequence is
     /// torn.
     pending: Vec<u8>,
@@ -95,9 +98,10 @@ impl Tty {
             (fd.try_clone_to_owned()?, false)
         };
         Ok(Self {
-            fd,
             is_terminal,
             is_readable,
+            is_stream: is_stream(&fd)?,
+            fd,
             pending: Vec::new(),
             error: None,
             has_dropped: false,
@@ -239,7 +243,7 @@ impl Tty {
             } else {
                 whole_lines(&self.pending)
             };
-            match rustix::io::write(&self.fd, &self.pending[..max]) {
+            match self.write_now(&self.pending[..max]) {
                 Ok(n) => {
                     self.pending.drain(..n);
                 }
@@ -299,9 +303,31 @@ impl Tty {
         Ok(None)
     }
 
+    /// Writes without waiting for a reader. The open pipe or socket may be that of others, and must
+    /// not become non-blocking for them.
+    fn write_now(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
+        if self.is_stream {
+            let slices = [IoSlice::new(bytes)];
+            match rustix::io::pwritev2(&self.fd, &slices, u64::MAX, ReadWriteFlags::NOWAIT) {
+                // A filter of system calls, or an old kernel.
+                Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {}
+                written => return written,
+            }
+        }
+        rustix::io::write(&self.fd, bytes)
+    }
+
     fn is_writable(&self, deadline: Instant) -> bool {
         is_ready(&self.fd, PollFlags::OUT, deadline)
     }
+}
+
+fn is_stream(fd: &OwnedFd) -> rustix::io::Result<bool> {
+    let mode = rustix::fs::fstat(fd)?.st_mode;
+    Ok(matches!(
+        FileType::from_raw_mode(mode),
+        FileType::Fifo | FileType::Socket
+    ))
 }
 
 /// Returns how many of these bytes one write to a pipe takes at once: whole lines, so that no other
@@ -386,7 +412,22 @@ fn answered(bytes: &[u8]) -> Option<CursorPosition> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CursorPosition, answered};
+    use std::os::fd::AsFd as _;
+
+    use rustix::io::Errno;
+
+    use super::{CursorPosition, Tty, answered};
+
+    /// Another writer had filled the pipe since `poll`, and the write slept until somebody read.
+    #[test]
+    fn a_write_to_a_full_pipe_does_not_wait() {
+        let (_reader, writer) = rustix::pipe::pipe().unwrap();
+        rustix::io::ioctl_fionbio(&writer, true).unwrap();
+        while rustix::io::write(&writer, &[0; 4096]).is_ok() {}
+        rustix::io::ioctl_fionbio(&writer, false).unwrap();
+        let tty = Tty::on(writer.as_fd()).unwrap();
+        assert_eq!(tty.write_now(b"message"), Err(Errno::AGAIN));
+    }
 
     #[test]
     fn an_answer_is_found_among_what_the_user_types() {

@@ -238,9 +238,7 @@ impl<'a> WatchLoop<'a> {
         };
         let mut status = Status::GOOD;
         let first = self.poll(&mut status);
-        if self.watch.is_over() {
-            self.put_objects(&first);
-        }
+        self.put_objects(&first);
         let mut rows = first.rows;
         let mut due = self.begin + self.settings.interval;
         while !self.watch.is_over() {
@@ -328,10 +326,13 @@ impl<'a> WatchLoop<'a> {
         }
     }
 
-    /// Writes an object for each row. The last object of a row has its end, and is written even
-    /// before the delay is over.
+    /// Writes an object for each row, from the first interval and the end of the delay on. The last
+    /// object of a row has its end, and is written at any time.
     fn put_objects(&mut self, view: &View) {
-        let is_early = self.begin.elapsed() < self.settings.delay;
+        let Settings {
+            interval, delay, ..
+        } = self.settings;
+        let is_early = self.begin.elapsed() < *interval.max(delay);
         for row in &view.rows {
             let is_of = |target: &Target| match target {
                 Target::File(_) => row.pid.is_none(),

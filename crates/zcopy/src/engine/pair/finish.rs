@@ -33,14 +33,22 @@ impl<K: Kernel> PairEngine<'_, K> {
         let missing = self.state.holes.take_back(&self.context.kernel, sink);
         let n_zeros = self.state.uninspected_zeros.saturating_sub(missing);
         self.state.inspect_zeros(n_zeros);
+        let prefix_left = self.prefix_left();
         self.take_back(missing);
         self.state.records.take_back_zeros(missing);
+        // The first zeros may be those of the prefix, which the source does not have.
+        let of_prefix = self.prefix_left() - prefix_left;
+        let of_source = missing - of_prefix;
         // Behind bytes that could not be returned to the source, neither can the hole.
-        let is_rewound =
-            undelivered.is_empty() && self.state.source.rewind(&self.context.kernel, missing);
-        if !is_rewound {
-            let n_zeros = missing.min(endpoint::MAX_READ_BACK) as usize;
+        let is_rewound = of_source == 0
+            || undelivered.is_empty() && self.state.source.rewind(&self.context.kernel, of_source);
+        let n_zeros = if is_rewound { of_prefix } else { missing };
+        let n_zeros = n_zeros.min(endpoint::MAX_READ_BACK) as usize;
+        if undelivered.try_reserve_exact(n_zeros).is_ok() {
             undelivered.splice(0..0, std::iter::repeat_n(0, n_zeros));
+        } else {
+            // Without the zeros, the bytes behind them would follow a gap.
+            undelivered.clear();
         }
         self.state.sink.rewind(&self.context.kernel, missing);
         Err(error)

@@ -30,8 +30,8 @@ impl<K: Kernel> PairEngine<'_, K> {
                 .is_ok();
         if !is_copied {
             buffer.replace_memory(prefix);
-            self.has_callers_memory = true;
         }
+        self.frees_memory_behind_prefix = !(is_copied && is_short);
         self.state.sink.more_follows = follows;
         self.prefix_len = len;
         let longer = |n: u64| n.saturating_add(len);
@@ -46,10 +46,10 @@ impl<K: Kernel> PairEngine<'_, K> {
             return;
         }
         self.state.sink.more_follows = false;
-        // Memory of the buffer's own is aligned, and no larger than the buffer may be.
-        if self.has_callers_memory && self.state.buffer.is_empty() {
+        // The memory that it has later is aligned, and no larger than the buffer may be.
+        if self.frees_memory_behind_prefix && self.state.buffer.is_empty() {
             self.state.buffer.take_memory();
-            self.has_callers_memory = false;
+            self.frees_memory_behind_prefix = false;
         }
     }
 
