@@ -117,7 +117,7 @@ fn zeros_of_a_prefix_come_back_if_the_last_hole_cannot_be_made() {
     let zeros = vec![0; 65_536];
     // The limit ends the transfer within the prefix, and behind zeros of the source.
     for (limit, of_source) in [(0, 0), (20_000, 20_000)] {
-        let source = file(&[&pattern(100_000)[..], &[0; 100_000]].concat());
+        let source = file(&[&pattern(100_000)[..], &vec![0; 100_000]].concat());
         rustix::fs::seek(&source, rustix::fs::SeekFrom::Start(100_000)).unwrap();
         let sink = file(&[1; 4096]);
         let usual = getrlimit(Resource::Fsize);

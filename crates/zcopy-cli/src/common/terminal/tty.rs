@@ -31,11 +31,8 @@ const MAX_ANSWER: usize = 4096;
 #[derive(Debug)]
 pub struct Tty {
     fd: OwnedFd,
-    is_terminal: bool,
+    kind: Kind,
     is_readable: bool,
-    /// Whether this is a pipe or a socket, of which others may take the room between `poll` and
-    /// `write`.
-    is_stream: bool,
     /// The bytes that are not written yet. They come before all others, so that no sequence is
     /// torn.
     pending: Vec<u8>,
@@ -43,6 +40,25 @@ pub struct Tty {
     error: Option<Errno>,
     /// Whether a message was dropped because the queue was full.
     has_dropped: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Terminal,
+    /// A pipe or a socket, of which others may take the room between `poll` and `write`.
+    Stream,
+    Other,
+}
+
+impl Kind {
+    /// Returns the kind of a descriptor that is no terminal.
+    fn of(fd: &OwnedFd) -> rustix::io::Result<Self> {
+        let mode = rustix::fs::fstat(fd)?.st_mode;
+        Ok(match FileType::from_raw_mode(mode) {
+            FileType::Fifo | FileType::Socket => Self::Stream,
+            _ => Self::Other,
+        })
+    }
 }
 
 /// The size of a terminal.
@@ -98,9 +114,12 @@ impl Tty {
             (fd.try_clone_to_owned()?, false)
         };
         Ok(Self {
-            is_terminal,
+            kind: if is_terminal {
+                Kind::Terminal
+            } else {
+                Kind::of(&fd)?
+            },
             is_readable,
-            is_stream: is_stream(&fd)?,
             fd,
             pending: Vec::new(),
             error: None,
@@ -111,7 +130,7 @@ impl Tty {
     /// Returns whether this is a terminal.
     #[must_use]
     pub fn is_terminal(&self) -> bool {
-        self.is_terminal
+        self.kind == Kind::Terminal
     }
 
     /// Returns whether this process is in the foreground. Returns true for descriptors other than
@@ -238,7 +257,7 @@ impl Tty {
             if !self.is_writable(deadline) {
                 return false;
             }
-            let max = if self.is_terminal {
+            let max = if self.is_terminal() {
                 self.pending.len()
             } else {
                 whole_lines(&self.pending)
@@ -306,7 +325,7 @@ impl Tty {
     /// Writes without waiting for a reader. The open pipe or socket may be that of others, and must
     /// not become non-blocking for them.
     fn write_now(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
-        if self.is_stream {
+        if self.kind == Kind::Stream {
             let slices = [IoSlice::new(bytes)];
             match rustix::io::pwritev2(&self.fd, &slices, u64::MAX, ReadWriteFlags::NOWAIT) {
                 // A filter of system calls, or an old kernel.
@@ -320,14 +339,6 @@ impl Tty {
     fn is_writable(&self, deadline: Instant) -> bool {
         is_ready(&self.fd, PollFlags::OUT, deadline)
     }
-}
-
-fn is_stream(fd: &OwnedFd) -> rustix::io::Result<bool> {
-    let mode = rustix::fs::fstat(fd)?.st_mode;
-    Ok(matches!(
-        FileType::from_raw_mode(mode),
-        FileType::Fifo | FileType::Socket
-    ))
 }
 
 /// Returns how many of these bytes one write to a pipe takes at once: whole lines, so that no other
