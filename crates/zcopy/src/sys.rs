@@ -49,8 +49,7 @@ struct Buffer {
 }
 
 /// Returns whether the kernel would map `len` more bytes of memory for this process now: maps and
-/// unmaps them. The allocator cannot answer this: it also gives memory that it has kept, and keeps
-/// what is freed.
+/// unmaps them. The allocator cannot answer this, because it first gives memory that it has kept.
 pub(crate) fn is_memory_left(len: usize) -> bool {
     let access = ProtFlags::READ | ProtFlags::WRITE;
     let no_address = std::ptr::null_mut();
@@ -58,7 +57,7 @@ pub(crate) fn is_memory_left(len: usize) -> bool {
     let mapping = unsafe { rustix::mm::mmap_anonymous(no_address, len, access, MapFlags::PRIVATE) };
     let is_left = mapping.is_ok();
     if let Ok(mapping) = mapping {
-        // SAFETY: nobody else knows the address of this mapping.
+        // SAFETY: the mapping was made above, and no pointer into it is used afterwards.
         let _ = unsafe { rustix::mm::munmap(mapping, len) };
     }
     is_left

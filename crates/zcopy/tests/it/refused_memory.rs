@@ -228,8 +228,8 @@ fn no_thread_is_started_with_memory_that_only_the_allocator_has() {
     assert_eq!(n_successes, 64, "of 64 files");
 }
 
-/// What the sink had not accepted of the prefix was copied, and dropped without memory for the copy.
-/// A copy of the prefix of a refused transfer aborted the process.
+/// The rest of a prefix was copied for the error. If memory for the copy was refused, that rest was
+/// lost after a failed write, and the process was aborted after a refused transfer.
 #[test]
 fn memory_that_is_refused_loses_no_byte_of_a_prefix() {
     let name = "refused_memory::memory_that_is_refused_loses_no_byte_of_a_prefix";

@@ -429,7 +429,8 @@ mod tests {
 
     use super::{CursorPosition, Tty, answered};
 
-    /// Another writer had filled the pipe since `poll`, and the write slept until somebody read.
+    /// Another writer may fill the pipe between `poll` and `write`. The write then slept until
+    /// somebody read.
     #[test]
     fn a_write_to_a_full_pipe_does_not_wait() {
         let (_reader, writer) = rustix::pipe::pipe().unwrap();

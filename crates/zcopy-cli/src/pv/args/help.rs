@@ -30,7 +30,7 @@ Sequences of FORMAT, of which those with a * may have a width in front: %20p,
 
 Exit status: 0, or the sum of
   2   a file could not be opened      4   an input is the output
-  8   something could not be closed, or an object or a digest not be written
+  8   a close failed, or an object or a digest could not be written
   16  something failed while bytes were moved
   32  a signal ended it
   64  the command line makes no sense, or memory was short

@@ -42,8 +42,8 @@ impl<K: Kernel> PairEngine<'_, K> {
         // Behind bytes that could not be returned to the source, neither can the hole.
         let is_rewound = of_source == 0
             || undelivered.is_empty() && self.state.source.rewind(&self.context.kernel, of_source);
-        let n_zeros = if is_rewound { of_prefix } else { missing };
-        let n_zeros = n_zeros.min(endpoint::MAX_READ_BACK) as usize;
+        let not_rewound = if is_rewound { 0 } else { of_source };
+        let n_zeros = (of_prefix + not_rewound.min(endpoint::MAX_READ_BACK)) as usize;
         if undelivered.try_reserve_exact(n_zeros).is_ok() {
             undelivered.splice(0..0, std::iter::repeat_n(0, n_zeros));
         } else {
