@@ -22,6 +22,9 @@ pub(crate) struct CopyState<'a> {
     pub(crate) source: Endpoint<'a>,
     pub(crate) sink: Endpoint<'a>,
     pub(crate) buffer: Buffer,
+    /// How many bytes of the caller's prefix the sink has not accepted. They come first in the
+    /// buffer, and never were in the source.
+    pub(crate) prefix_left: usize,
     pub(crate) pipe: Option<Pipe>,
     /// The capacity that the private pipe requests, in bytes: the caller's `buffer_size` [default:
     /// [`pipe::WANTED`]].
@@ -84,6 +87,7 @@ impl<'a> CopyState<'a> {
             sink,
             source_capacity: None,
             buffer: Buffer::default(),
+            prefix_left: 0,
             pipe: None,
             private_pipe_size: pipe::WANTED,
             cannot_splice_source: false,
@@ -196,14 +200,9 @@ impl<'a> CopyState<'a> {
     }
 
     /// Seeks the source back over the bytes in flight. Returns them, and those that are reserved in
-    /// the source, if that fails. The first `prefix_left` bytes in the buffer do not come from the
-    /// source, and are returned in any case.
-    pub(crate) fn return_in_flight<K: Kernel>(
-        &mut self,
-        kernel: &K,
-        prefix_left: usize,
-    ) -> Vec<u8> {
-        let in_buffer = &self.buffer.pending()[prefix_left..];
+    /// the source, if that fails. What is left of the prefix is returned in any case.
+    pub(crate) fn return_in_flight<K: Kernel>(&mut self, kernel: &K) -> Vec<u8> {
+        let in_buffer = &self.buffer.pending()[self.prefix_left..];
         let is_rewound = match self.in_pipe() {
             0 => self.source.rewind_over(kernel, in_buffer),
             in_pipe => {
@@ -212,7 +211,7 @@ impl<'a> CopyState<'a> {
             }
         };
         if is_rewound {
-            self.buffer.truncate(prefix_left);
+            self.buffer.truncate(self.prefix_left);
             return self.buffer.take_pending();
         }
         let mut bytes = self.buffer.take_pending();

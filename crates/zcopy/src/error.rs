@@ -292,7 +292,8 @@ impl Error {
         self.0.report.undelivered()
     }
 
-    /// Returns the [undelivered](Error::undelivered) bytes without copying them.
+    /// Returns the [undelivered](Error::undelivered) bytes. They are copied only if a clone of the
+    /// report has them too, or the session that returned the error: drop it before.
     ///
     /// # Examples
     ///

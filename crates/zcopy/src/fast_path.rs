@@ -75,6 +75,10 @@ impl SeriesState {
 }
 
 /// The result of the fast path.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would cost a small file an allocation"
+)]
 pub(crate) enum FastPath {
     /// The transfer is complete.
     Done(Report),

@@ -19,6 +19,7 @@ mod session;
 #[cfg(feature = "tokio")]
 pub(crate) use both::Beliefs;
 pub(crate) use both::Both;
+use both::Prefixes;
 pub use interest::{EndInterest, RelayInterest, RelayProgress, RelayProgressed};
 pub use session::RelaySession;
 
@@ -113,8 +114,7 @@ pub struct Relay<A, B> {
     options: Options,
     rate_limiter: Option<RateLimiter>,
     stop: Option<Stop>,
-    prefix_from_a: Vec<u8>,
-    prefix_from_b: Vec<u8>,
+    prefixes: Prefixes,
 }
 
 impl<A: AsFd, B: AsFd> Relay<A, B> {
@@ -132,8 +132,7 @@ impl<A: AsFd, B: AsFd> Relay<A, B> {
             },
             rate_limiter: None,
             stop: None,
-            prefix_from_a: Vec::new(),
-            prefix_from_b: Vec::new(),
+            prefixes: Prefixes::default(),
         }
     }
 
@@ -170,7 +169,7 @@ impl<A: AsFd, B: AsFd> Relay<A, B> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn prefix_from_a(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.prefix_from_a = bytes.into();
+        self.prefixes.from_a = bytes.into();
         self
     }
 
@@ -196,7 +195,7 @@ impl<A: AsFd, B: AsFd> Relay<A, B> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn prefix_from_b(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.prefix_from_b = bytes.into();
+        self.prefixes.from_b = bytes.into();
         self
     }
 
@@ -318,12 +317,11 @@ impl<A: AsFd, B: AsFd> Relay<A, B> {
     /// # Errors
     ///
     /// The errors of [`run`](Self::run) that are known before a byte moves: an end that is not open
-    /// for reading and writing (`EBADF`), or that is a file or a block device (`EINVAL`).
+    /// for reading and writing (`EBADF`), or that is a file or a block device (`EINVAL`). The
+    /// [reports](crate::Error::relay_report) hand the prefixes back.
     pub fn start(self) -> Result<RelaySession<A, B>> {
         let (a, b) = (self.a.as_fd(), self.b.as_fd());
-        let mut prepared = Both::prepare(&Linux, a, b, &self.options)?;
-        prepared.prefix_from_a = self.prefix_from_a;
-        prepared.prefix_from_b = self.prefix_from_b;
+        let prepared = Both::prepare(&Linux, a, b, &self.options, self.prefixes)?;
         let (options, rate_limiter, stop) = (self.options, self.rate_limiter, self.stop);
         let parts = WithOwners::new((self.a, self.b), |(a, b), lender| {
             let (a, b) = (lender.lend(a.as_fd()), lender.lend(b.as_fd()));

@@ -14,6 +14,7 @@ mod relay;
 mod serialize;
 mod sink;
 mod sum;
+mod undelivered;
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub use bad_range::BadRange;
 pub(crate) use page_sharing::PageSharing;
 pub use relay::RelayReport;
 pub use sink::SinkReport;
+pub(crate) use undelivered::Undelivered;
 
 /// How a transfer ended.
 ///
@@ -113,16 +115,6 @@ pub struct Report {
     pub(crate) undelivered: Undelivered,
 }
 
-/// Undelivered bytes. They may be many or secret, so that `Debug` prints only their number.
-#[derive(Clone, Default)]
-pub(crate) struct Undelivered(pub(crate) Vec<u8>);
-
-impl fmt::Debug for Undelivered {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&Bytes(self.0.len() as u64), f)
-    }
-}
-
 /// `1 byte`, `2 bytes`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes(pub(crate) u64);
@@ -147,7 +139,7 @@ impl Report {
     /// Returns the report of a transfer that could not begin. It hands back the prefix.
     pub(crate) fn of_prefix(prefix: Vec<u8>) -> Self {
         Self {
-            undelivered: Undelivered(prefix),
+            undelivered: prefix.into(),
             ..Self::of_nothing(Ended::Failed, None)
         }
     }
@@ -397,10 +389,11 @@ impl Report {
     /// ```
     #[must_use]
     pub fn undelivered(&self) -> &[u8] {
-        &self.undelivered.0
+        self.undelivered.as_slice()
     }
 
-    /// Returns the [undelivered](Report::undelivered) bytes without copying them.
+    /// Returns the [undelivered](Report::undelivered) bytes. They are copied only if a clone of the
+    /// report has them too, or the session that returned it in an error.
     ///
     /// # Examples
     ///
@@ -418,6 +411,6 @@ impl Report {
     /// ```
     #[must_use]
     pub fn into_undelivered(self) -> Vec<u8> {
-        self.undelivered.0
+        self.undelivered.into_vec()
     }
 }

@@ -26,7 +26,7 @@ use crate::options::Options;
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::records::Records;
-use crate::report::{Ended, Report, Undelivered};
+use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::strategy::Strategy;
 use crate::sys::Kernel;
@@ -430,7 +430,7 @@ impl<'a, K: Kernel> Engine<'a> for FanOutEngine<'a, K> {
             records: self.records.count(),
             sinks: sinks.collect(),
             shared_pages,
-            undelivered: Undelivered(undelivered),
+            undelivered: undelivered.into(),
             ..report
         })
     }

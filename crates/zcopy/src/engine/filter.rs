@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::plan;
 use crate::progress::Progress;
 use crate::reopened::Reopened;
-use crate::report::{Ended, Report, Undelivered};
+use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::step::{Step, buffered};
 use crate::strategy::Strategy;
@@ -399,7 +399,7 @@ impl<'a, K: Kernel, R: Filter> Engine<'a> for FilterEngine<'a, '_, K, R> {
         let not_closed = closed.as_ref().err().map(|error| error.cause);
         self.context.attempt(Strategy::Buffered).cause = failed.or(not_closed);
         self.context.finish(outcome, closed, |report| Report {
-            undelivered: Undelivered(self.state.output_buffer.take_pending()),
+            undelivered: self.state.output_buffer.take_pending().into(),
             ..report
         })
     }

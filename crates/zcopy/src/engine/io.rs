@@ -18,7 +18,7 @@ use crate::options::Options;
 use crate::plan;
 use crate::progress::Progress;
 use crate::records::Records;
-use crate::report::{Ended, Report, Undelivered};
+use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::step::Step;
 use crate::strategy::Strategy;
@@ -203,7 +203,7 @@ impl<'a, K: Kernel, End: CallersEnd> Engine<'a> for IoEngine<'a, K, End> {
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
-        let undelivered = self.state.return_in_flight(&self.context.kernel, 0);
+        let undelivered = self.state.return_in_flight(&self.context.kernel);
         self.state.pipe = None;
         let flushed = self.flush(&outcome);
         self.state.sink.release(&self.context.kernel);
@@ -214,7 +214,7 @@ impl<'a, K: Kernel, End: CallersEnd> Engine<'a> for IoEngine<'a, K, End> {
         self.context.attempt(Strategy::Buffered).cause = failed.or(not_cleaned_up);
         let result = self.context.finish(outcome, cleanup, |report| Report {
             records: self.state.records.count(),
-            undelivered: Undelivered(undelivered),
+            undelivered: undelivered.into(),
             ..report
         });
         result.map_err(|error| match self.failed.take() {

@@ -21,7 +21,7 @@ use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::rate::RateLimiter;
 use crate::records::Records;
-use crate::report::{Ended, Report, Undelivered};
+use crate::report::{Ended, Report};
 use crate::side::Side;
 use crate::sparse::{Extents, Holes, ShownTo, ZeroBlocks};
 use crate::step::{self, Step};
@@ -459,7 +459,7 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
     }
 
     fn finish(&mut self, outcome: Result<Ended, RunError>) -> Result<Report, Error> {
-        let mut undelivered = self.return_undelivered();
+        let mut undelivered = self.state.return_in_flight(&self.context.kernel);
         if self.context.options.relayed {
             Self::free_memory();
         }
@@ -493,7 +493,7 @@ impl<'a, K: Kernel> Engine<'a> for PairEngine<'a, K> {
             hole_bytes: self.state.holes.bytes,
             skipped_bytes,
             shared_pages,
-            undelivered: Undelivered(undelivered),
+            undelivered: undelivered.into(),
             ..report
         })
     }

@@ -16,7 +16,7 @@ use crate::fd_info::{FdInfo, Kind};
 use crate::options::Options;
 use crate::plan::Plan;
 use crate::rate::RateLimiter;
-use crate::report::{Ended, RelayReport};
+use crate::report::{Ended, RelayReport, Report};
 use crate::session::Steps;
 #[cfg(feature = "tokio")]
 use crate::session::{Belief, Interest};
@@ -29,9 +29,27 @@ use crate::time_limits::TimeLimits;
 pub(super) struct PreparedBoth {
     a_to_b: (FdInfo, FdInfo, Plan),
     b_to_a: (FdInfo, FdInfo, Plan),
-    /// The bytes that the caller has read from each end before the relay.
-    pub(super) prefix_from_a: Vec<u8>,
-    pub(super) prefix_from_b: Vec<u8>,
+    prefixes: Prefixes,
+}
+
+/// The bytes that the caller has read from each end before the relay.
+#[derive(Default)]
+pub(super) struct Prefixes {
+    pub(super) from_a: Vec<u8>,
+    pub(super) from_b: Vec<u8>,
+}
+
+impl Prefixes {
+    /// Returns the error of a relay that has not begun, with the report of one direction as its own.
+    /// The reports hand the prefixes back.
+    fn into_error(self, refused: RunError, of: impl FnOnce(&RelayReport) -> &Report) -> Error {
+        let report = RelayReport {
+            a_to_b: Report::of_prefix(self.from_a),
+            b_to_a: Report::of_prefix(self.from_b),
+            ended: Ended::Failed,
+        };
+        Error::new(refused, of(&report).clone()).with_relay(report)
+    }
 }
 
 /// The beliefs of a reactor about one end.
@@ -62,30 +80,30 @@ pub(crate) struct Both<'a, K: Kernel> {
 
 impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
     /// Classifies both ends for both directions.
+    ///
+    /// # Errors
+    ///
+    /// Those of a refused relay, which hand the prefixes back.
     pub(super) fn prepare(
         kernel: &K,
         a: BorrowedFd<'_>,
         b: BorrowedFd<'_>,
         options: &Options,
+        prefixes: Prefixes,
     ) -> Result<PreparedBoth> {
-        let prepare = |source, sink| {
-            let prepared = classify::prepare(kernel, source, sink, options);
-            prepared.map_err(RunError::before_anything_moved)
+        let prepare = |source, sink| classify::prepare(kernel, source, sink, options);
+        let a_to_b = match prepare(a, b).and_then(without_files) {
+            Ok(prepared) => prepared,
+            Err(refused) => return Err(prefixes.into_error(refused, RelayReport::a_to_b)),
         };
-        let (a_to_b, b_to_a) = (prepare(a, b)?, prepare(b, a)?);
-        for (info, side) in [(a_to_b.0, Side::Source), (a_to_b.1, Side::Sink)] {
-            if matches!(info.kind, Kind::Regular | Kind::Block) {
-                let reason = "a relay reads and writes it, and a file has one cursor for both";
-                let error = RunError::refused(side, Errno::INVAL, reason);
-                return Err(error.before_anything_moved());
-            }
+        match prepare(b, a) {
+            Ok(b_to_a) => Ok(PreparedBoth {
+                a_to_b,
+                b_to_a,
+                prefixes,
+            }),
+            Err(refused) => Err(prefixes.into_error(refused, RelayReport::b_to_a)),
         }
-        Ok(PreparedBoth {
-            a_to_b,
-            b_to_a,
-            prefix_from_a: Vec::new(),
-            prefix_from_b: Vec::new(),
-        })
     }
 
     pub(super) fn new(
@@ -113,12 +131,13 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
             engine.prepend(prefix);
             Direction::new(Steps::new(engine), sink)
         };
+        let prefixes = prepared.prefixes;
         Self {
             kernel,
             a,
             b,
-            a_to_b: direction(a, b, prepared.a_to_b, prepared.prefix_from_a),
-            b_to_a: direction(b, a, prepared.b_to_a, prepared.prefix_from_b),
+            a_to_b: direction(a, b, prepared.a_to_b, prefixes.from_a),
+            b_to_a: direction(b, a, prepared.b_to_a, prefixes.from_b),
             time_limits,
             stop,
             ended: None,
@@ -417,6 +436,23 @@ impl<'a, K: Kernel + Copy + Send + 'a> Both<'a, K> {
         };
         (report, first_error.or(second_error))
     }
+}
+
+/// Returns what has been prepared for one direction.
+///
+/// # Errors
+///
+/// `EINVAL` for a file or a block device, which has one cursor for reads and writes.
+fn without_files(
+    prepared: (FdInfo, FdInfo, Plan),
+) -> std::result::Result<(FdInfo, FdInfo, Plan), RunError> {
+    for (info, side) in [(prepared.0, Side::Source), (prepared.1, Side::Sink)] {
+        if matches!(info.kind, Kind::Regular | Kind::Block) {
+            let reason = "a relay reads and writes it, and a file has one cursor for both";
+            return Err(RunError::refused(side, Errno::INVAL, reason));
+        }
+    }
+    Ok(prepared)
 }
 
 /// The flags that `poll(2)` returns for an end that is broken or hung up. The next call returns the

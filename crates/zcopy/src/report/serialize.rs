@@ -126,7 +126,7 @@ mod tests {
 
     use crate::call_error::Cause;
     use crate::progress::Progress;
-    use crate::report::{Attempt, BadRange, Ended, PageSharing, Report, SinkReport, Undelivered};
+    use crate::report::{Attempt, BadRange, Ended, PageSharing, Report, SinkReport};
     use crate::side::Side;
     use crate::strategy::Strategy;
     use crate::sys::Errno;
@@ -158,7 +158,7 @@ mod tests {
             skipped_bytes: 3,
             shared_pages: PageSharing::OfFile,
             grown_sink: Some(4096),
-            undelivered: Undelivered(b"secret".to_vec()),
+            undelivered: b"secret".to_vec().into(),
             ..Report::of_nothing(Ended::NoSink, None)
         };
         let expected = json!({

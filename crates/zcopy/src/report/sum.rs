@@ -71,7 +71,7 @@ impl AddAssign<&Report> for Report {
         self.shared_pages = self.shared_pages.max(*shared_pages);
         self.grown_source = grown_source.or(self.grown_source);
         self.grown_sink = grown_sink.or(self.grown_sink);
-        self.undelivered.0.extend_from_slice(&undelivered.0);
+        self.undelivered.append(undelivered);
     }
 }
 

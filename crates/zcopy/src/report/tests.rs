@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Attempt, Ended, PageSharing, Report, SinkReport, Undelivered};
+use super::{Attempt, Ended, PageSharing, Report, SinkReport};
 use crate::call_error::Cause;
 use crate::strategy::Strategy;
 use crate::sys::Errno;
@@ -42,7 +42,7 @@ fn a_report_prints_one_line_unless_the_whole_is_asked_for() {
         hole_bytes: 1,
         skipped_bytes: 1,
         sinks: vec![sink],
-        undelivered: Undelivered(b"x".to_vec()),
+        undelivered: b"x".to_vec().into(),
         ..plain()
     };
     assert_eq!(
@@ -89,7 +89,7 @@ fn a_report_prints_a_line_for_a_single_record_hole_skip_or_undelivered_byte() {
         ..plain()
     };
     let undelivered = |bytes: &[u8]| Report {
-        undelivered: Undelivered(bytes.to_vec()),
+        undelivered: bytes.to_vec().into(),
         ..plain()
     };
     let grown = Report {
@@ -193,7 +193,7 @@ fn a_sum_of_reports_loses_neither_counts_nor_errors_nor_undelivered_bytes() {
         shared_pages: PageSharing::OfFile,
         grown_source: Some(1),
         grown_sink: Some(2),
-        undelivered: Undelivered(b"one".to_vec()),
+        undelivered: b"one".to_vec().into(),
         first_choice: Some(Strategy::Splice),
     };
     let later = Report {
@@ -211,7 +211,7 @@ fn a_sum_of_reports_loses_neither_counts_nor_errors_nor_undelivered_bytes() {
         hole_bytes: 20,
         skipped_bytes: 200,
         grown_sink: Some(3),
-        undelivered: Undelivered(b"two".to_vec()),
+        undelivered: b"two".to_vec().into(),
         ..Report::of_nothing(Ended::Stopped, Some(Strategy::Tee))
     };
     let total: Report = [&earlier, &later].into_iter().sum();

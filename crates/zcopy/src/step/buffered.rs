@@ -7,7 +7,8 @@
 //!
 //! - **Bytes in the private pipe**, which another strategy left there, are read before any bytes of
 //!   the source.
-//! - **A message** of a datagram or seqpacket socket is read whole and written whole.
+//! - **A message** of a datagram or seqpacket socket is read whole and written whole. The caller's
+//!   bytes in front of it are a stream.
 //! - **A device that loses or refuses the rest after a short read** (an event descriptor,
 //!   `/dev/kmsg`) is read with [room for a whole message](crate::fd_info::FdInfo::least_read).
 //!   Bytes beyond the limit stay in the buffer, for the caller.
@@ -286,9 +287,14 @@ pub(crate) fn drain<K: Kernel>(
     ready: usize,
     blocking: Blocking,
 ) -> Result<Step, CallError> {
-    let longest = longest_write(state.source.info.kind, state.sink.info.kind);
+    let source = match state.source.info.kind {
+        // The message is read when the prefix has gone.
+        Kind::Datagram if state.prefix_left > 0 => Kind::Other,
+        kind => kind,
+    };
+    let longest = longest_write(source, state.sink.info.kind);
     let pending = &state.buffer.pending()[..ready.min(longest)];
-    let framing = match state.source.info.kind {
+    let framing = match source {
         Kind::Datagram => Framing::Message,
         _ => Framing::Stream,
     };

@@ -4,8 +4,11 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
 
 use super::Transfer;
-use crate::error::Result;
+use crate::buffer;
+use crate::call_error::CallError;
+use crate::error::{Result, RunError};
 use crate::report::Report;
+use crate::sys::Errno;
 
 #[cfg(doc)]
 use crate::Strategy;
@@ -61,7 +64,8 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
 ///
 /// # Errors
 ///
-/// See [`Transfer::run`].
+/// See [`Transfer::run`]. Without memory for a copy of the buffered bytes it fails with `ENOMEM`, and
+/// the reader still has them.
 ///
 /// # Examples
 ///
@@ -83,7 +87,11 @@ impl<Source, Sink> Transfer<'_, Source, Sink> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn copy_buffered<R: Read + AsFd>(reader: &mut BufReader<R>, sink: impl AsFd) -> Result<Report> {
-    let buffered = reader.buffer().to_vec();
+    let mut buffered = Vec::new();
+    if !buffer::append_copy(&mut buffered, reader.buffer()) {
+        let error = RunError::from(CallError::no_memory(Errno::NOMEM));
+        return Err(error.before_anything_moved());
+    }
     reader.consume(buffered.len());
     Transfer::new(reader.get_ref(), sink).prefix(buffered).run()
 }

@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
 
 use rustix::net::SocketType;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use zcopy::{Ended, Sparse, Transfer, copy_buffered};
+use zcopy::{Ended, Relay, Side, Sparse, Transfer, copy_buffered};
 
 use crate::endpoints::{tcp, unix};
 use crate::files::{assert_same, cursor, file, pattern};
@@ -80,6 +81,46 @@ fn buffered_bytes_are_handed_back_if_its_copy_is_refused() {
 }
 
 #[test]
+fn a_relay_that_is_refused_hands_both_prefixes_back() {
+    let (a, _peer) = UnixStream::pair().unwrap();
+    for (b, refused) in [
+        (File::open("/dev/null").unwrap(), Side::Sink),
+        (File::create("/dev/null").unwrap(), Side::Source),
+        (file(b"a file"), Side::Sink),
+    ] {
+        let relay = Relay::new(&a, b)
+            .prefix_from_a(PREFIX)
+            .prefix_from_b("the tail");
+        let error = relay.run().unwrap_err();
+        assert_eq!((error.side(), error.bytes()), (refused, 0), "{error}");
+        let report = error.relay_report().unwrap();
+        assert_eq!(report.a_to_b().undelivered(), PREFIX);
+        assert_eq!(report.b_to_a().undelivered(), b"the tail");
+        let of_direction = if refused == Side::Sink {
+            PREFIX
+        } else {
+            b"the tail"
+        };
+        assert_eq!(error.undelivered(), of_direction);
+    }
+}
+
+/// A copy could find no memory, and the process would be aborted.
+#[test]
+fn a_failed_session_shares_the_bytes_that_its_error_hands_back() {
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let transfer = Transfer::new(file(b""), full).prefix(PREFIX);
+    let mut session = transfer.start().unwrap();
+    let error = session.step(1000).unwrap_err();
+    let report = session.finish().unwrap();
+    assert_eq!(error.undelivered(), PREFIX);
+    assert!(std::ptr::eq(error.undelivered(), report.undelivered()));
+    drop(error);
+    let bytes = report.undelivered().as_ptr();
+    assert!(std::ptr::eq(report.into_undelivered().as_ptr(), bytes));
+}
+
+#[test]
 fn a_sink_that_fails_within_the_prefix_hands_the_rest_back_and_reads_nothing() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut source = file(&pattern(100));
@@ -105,6 +146,35 @@ fn a_long_prefix_goes_to_a_datagram_socket_in_messages_of_32_kib() {
         arrived.extend_from_slice(&message[..len]);
     }
     assert_same(&arrived, &bytes, "the receiver");
+}
+
+/// It went as one message, as long as it was, and counted as one record.
+#[test]
+fn a_prefix_between_datagram_sockets_goes_in_messages_of_32_kib_and_in_its_records() {
+    let (writer, source) = unix(SocketType::DGRAM);
+    let (receiver, sink) = unix(SocketType::DGRAM);
+    let prefix = [&pattern(40_000)[..], b"\n"].concat();
+    rustix::io::write(&writer, b"a message\n").unwrap();
+    let transfer = Transfer::new(&source, &sink).prefix(prefix.clone());
+    let report = transfer.limit(10).run().unwrap();
+    assert_eq!(report.bytes(), prefix.len() as u64 + 10);
+    let mut message = vec![0; prefix.len()];
+    let mut arrived = Vec::new();
+    for len in [32 << 10, prefix.len() - (32 << 10), 10] {
+        assert_eq!(rustix::io::read(&receiver, &mut message), Ok(len));
+        arrived.extend_from_slice(&message[..len]);
+    }
+    assert_same(
+        &arrived,
+        &[&prefix[..], b"a message\n"].concat(),
+        "the receiver",
+    );
+
+    let transfer = Transfer::new(&source, &sink).prefix("one\ntwo\nthree\n");
+    let report = transfer.record_limit(2).run().unwrap();
+    assert_eq!((report.records(), report.bytes()), (2, 8));
+    assert_eq!(report.undelivered(), b"three\n");
+    assert_eq!(rustix::io::read(&receiver, &mut message), Ok(8));
 }
 
 /// They were taken for zeros of the source, whose cursor went back over bytes that were not read.

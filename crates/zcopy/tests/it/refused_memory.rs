@@ -1,14 +1,15 @@
 //! Memory that is refused while bytes are moved.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::Command;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use zcopy::{Error, FilterTransfer, Report, Side, Transfer};
+use zcopy::{Error, FilterTransfer, Relay, Report, Side, Strategy, Transfer, copy_buffered};
 
 use crate::endpoints::{full, pipe};
 use crate::files::{assert_same, contents, cursor, file, pattern, read_to_end};
@@ -42,13 +43,18 @@ fn refuse_at_once(command: &mut Command) {
     command.env("MALLOC_TRIM_THRESHOLD_", "131072");
 }
 
-/// Runs `run` in a process that may have this much more memory than it has.
-fn with_memory<T>(amount: u64, run: impl FnOnce() -> T) -> T {
+/// Returns how much private memory the process has, in bytes.
+fn data_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let data = status.lines().find_map(|line| line.strip_prefix("VmData:"));
     let kib = data.unwrap().trim().trim_end_matches(" kB");
+    kib.parse::<u64>().unwrap() * 1024
+}
+
+/// Runs `run` in a process that may have this much more memory than it has.
+fn with_memory<T>(amount: u64, run: impl FnOnce() -> T) -> T {
     let usual = getrlimit(Resource::Data);
-    let current = Some(kib.parse::<u64>().unwrap() * 1024 + amount);
+    let current = Some(data_bytes() + amount);
     // The heap keeps this memory, and gives it to small allocations.
     drop(std::hint::black_box(vec![0_u8; 60_000]));
     setrlimit(Resource::Data, Rlimit { current, ..usual }).unwrap();
@@ -251,7 +257,72 @@ fn memory_that_is_refused_loses_no_byte_of_a_prefix() {
         let outcome = with_memory(0, || Transfer::new(&directory, &sink).prefix(given).run());
         let error = outcome.unwrap_err();
         assert_same(error.undelivered(), &prefix, &format!("{len}: {error:#}"));
+
+        // The session, or the direction of the relay, keeps the report of its failure.
+        let given = prefix.clone();
+        let (error, report) = with_memory(0, || {
+            let transfer = Transfer::new(&source, &sink).prefix(given);
+            let mut session = transfer.start().unwrap();
+            let error = session.drive().unwrap_err();
+            (error, session.finish().unwrap())
+        });
+        let what = format!("{len}: {error:#}");
+        assert_same(error.undelivered(), &prefix, &what);
+        assert_same(report.undelivered(), &prefix, &what);
+
+        let (given, other) = (prefix.clone(), prefix.clone());
+        let ((a, _), (b, peer)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+        drop(peer);
+        let relay = Relay::new(&a, &b).prefix_from_a(given).prefix_from_b(other);
+        let error = with_memory(0, || relay.run()).unwrap_err();
+        let report = error.relay_report().unwrap();
+        assert_same(
+            report.a_to_b().undelivered(),
+            &prefix,
+            &format!("{error:#}"),
+        );
     }
+}
+
+/// The copy was not asked for: the process was aborted.
+#[test]
+fn memory_that_is_refused_leaves_buffered_bytes_in_their_reader() {
+    let name = "refused_memory::memory_that_is_refused_leaves_buffered_bytes_in_their_reader";
+    if !is_own_process(name, refuse_at_once) {
+        return;
+    }
+    let bytes = pattern(LEN);
+    let mut reader = BufReader::with_capacity(LEN, file(&bytes));
+    assert_eq!(reader.fill_buf().unwrap().len(), LEN);
+    let sink = file(b"");
+    let error = with_memory(0, || copy_buffered(&mut reader, &sink)).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(Errno::NOMEM.raw_os_error()));
+    assert_same(reader.buffer(), &bytes, "the reader");
+    assert_eq!(
+        copy_buffered(&mut reader, &sink).unwrap().bytes(),
+        LEN as u64
+    );
+    assert_same(&contents(&sink), &bytes, "the sink");
+}
+
+/// It was kept until the transfer ended.
+#[test]
+fn the_memory_of_a_long_prefix_is_given_up_behind_it() {
+    let name = "refused_memory::the_memory_of_a_long_prefix_is_given_up_behind_it";
+    if !is_own_process(name, refuse_at_once) {
+        return;
+    }
+    let prefix = pattern(16 << 20);
+    let len = prefix.len() as u64;
+    let sink = File::create("/dev/null").unwrap();
+    let transfer = Transfer::new(File::open("/dev/zero").unwrap(), &sink);
+    let transfer = transfer.strategy(Strategy::Buffered).prefix(prefix);
+    let mut session = transfer.start().unwrap();
+    let with_prefix = data_bytes();
+    while session.progress().bytes() < 2 * len {
+        let _ = session.step(1 << 20).unwrap();
+    }
+    assert!(data_bytes() + 15 * len / 16 < with_prefix);
 }
 
 #[test]

@@ -7,14 +7,6 @@ use crate::options::SyncData;
 use crate::sys::Kernel;
 
 impl<K: Kernel> PairEngine<'_, K> {
-    /// Seeks the source back over the bytes that the sink did not accept. Returns them if that
-    /// fails, and what is left of the prefix in any case.
-    pub(super) fn return_undelivered(&mut self) -> Vec<u8> {
-        let prefix_left = self.prefix_left() as usize;
-        self.state
-            .return_in_flight(&self.context.kernel, prefix_left)
-    }
-
     /// Sets the length of a sink that ends in a hole. If that fails, the hole was not delivered:
     /// its zeros come first among the undelivered bytes.
     pub(super) fn finish_holes(&mut self, undelivered: &mut Vec<u8>) -> Result<(), CallError> {
@@ -33,11 +25,11 @@ impl<K: Kernel> PairEngine<'_, K> {
         let missing = self.state.holes.take_back(&self.context.kernel, sink);
         let n_zeros = self.state.uninspected_zeros.saturating_sub(missing);
         self.state.inspect_zeros(n_zeros);
-        let prefix_left = self.prefix_left();
+        let prefix_left = self.state.prefix_left;
         self.take_back(missing);
         self.state.records.take_back_zeros(missing);
         // The first zeros may be those of the prefix, which the source does not have.
-        let of_prefix = self.prefix_left() - prefix_left;
+        let of_prefix = (self.state.prefix_left - prefix_left) as u64;
         let of_source = missing - of_prefix;
         // Behind bytes that could not be returned to the source, neither can the hole.
         let is_rewound = of_source == 0
@@ -57,6 +49,7 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// Takes `n` bytes back from the counts, last strategy first.
     fn take_back(&mut self, n: u64) {
         self.context.bytes -= n;
+        self.count_prefix();
         let mut left = n;
         for attempt in self.context.attempts.iter_mut().rev() {
             let taken = left.min(attempt.bytes);

@@ -33,6 +33,7 @@ impl<K: Kernel> PairEngine<'_, K> {
         }
         self.frees_memory_behind_prefix = !(is_copied && is_short);
         self.state.sink.more_follows = follows;
+        self.state.prefix_left = len as usize;
         self.prefix_len = len;
         let longer = |n: u64| n.saturating_add(len);
         self.context.options.limit = self.context.options.limit.map(longer);
@@ -42,7 +43,8 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// Notes how much of the prefix the sink has accepted.
     pub(super) fn count_prefix(&mut self) {
         self.state.bad.delivered = self.context.bytes.saturating_sub(self.prefix_len);
-        if self.prefix_left() > 0 {
+        self.state.prefix_left = self.prefix_len.saturating_sub(self.context.bytes) as usize;
+        if self.state.prefix_left > 0 {
             return;
         }
         self.state.sink.more_follows = false;
@@ -51,11 +53,5 @@ impl<K: Kernel> PairEngine<'_, K> {
             self.state.buffer.take_memory();
             self.frees_memory_behind_prefix = false;
         }
-    }
-
-    /// Returns how many bytes of the prefix the sink has not accepted. They come first in the
-    /// buffer.
-    pub(super) fn prefix_left(&self) -> u64 {
-        self.prefix_len.saturating_sub(self.context.bytes)
     }
 }
