@@ -434,6 +434,13 @@ mod tests {
     #[test]
     fn a_write_to_a_full_pipe_does_not_wait() {
         let (_reader, writer) = rustix::pipe::pipe().unwrap();
+        let first = [IoSlice::new(b"first")];
+        let written = rustix::io::pwritev2(&writer, &first, u64::MAX, ReadWriteFlags::NOWAIT);
+        if written == Err(Errno::OPNOTSUPP) {
+            // The write below would wait for ever.
+            eprintln!("SKIPPED: before Linux 6.4 no flag keeps a write to a pipe from waiting");
+            return;
+        }
         rustix::io::ioctl_fionbio(&writer, true).unwrap();
         while rustix::io::write(&writer, &[0; 4096]).is_ok() {}
         rustix::io::ioctl_fionbio(&writer, false).unwrap();
