@@ -8,3 +8,4 @@ pub mod terminal;
 
 pub(crate) mod io;
 pub(crate) mod parallel;
+pub(crate) mod threads;

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use super::threads;
+
 /// The most bytes of results that may wait for an earlier one. About as many accumulate while one
 /// core reads a file of some hundred megabytes, and the others read small ones.
 pub(crate) const MAX_WAITING: usize = 8 << 20;
@@ -64,6 +66,7 @@ where
         weigh,
     };
     let serve = || {
+        drop(queue.lock());
         let _guard = ClosedByPanic(&buffer);
         let mut work = start();
         while let Some((turn, job)) = take(&queue, &buffer) {
@@ -71,10 +74,13 @@ where
         }
     };
     thread::scope(|scope| {
+        // No thread works, and takes memory, before all have started.
+        let all_started = queue.lock();
         for _ in 1..n_threads {
             // Without this thread the work takes longer.
-            let _ = thread::Builder::new().spawn_scoped(scope, serve);
+            let _ = threads::spawn_scoped(scope, serve);
         }
+        drop(all_started);
         serve();
     });
     let state = buffer.state.into_inner();

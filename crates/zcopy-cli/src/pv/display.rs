@@ -25,10 +25,11 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::common::cli::message;
+use crate::common::threads;
 use crate::pv::ending::Ending;
 use crate::pv::refusal::Refusal;
 use crate::pv::settings::{Form, Side};
@@ -106,9 +107,7 @@ impl Display {
             |(shown, handles)| TransferView::new(shown, handles, objects.clone(), events.clone());
         let started = signals.and_then(|signals| {
             let display_loop = DisplayLoop::new(view(first)?, output.map(view).transpose()?);
-            let display = thread::Builder::new()
-                .name("display".into())
-                .spawn(move || display_loop.show(&receiver))?;
+            let display = threads::spawn("display", move || display_loop.show(&receiver))?;
             Ok(Threads { display, signals })
         });
         let threads = match started {

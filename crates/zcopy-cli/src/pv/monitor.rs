@@ -11,6 +11,7 @@ use std::thread;
 use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
 use crate::common::sys;
+use crate::common::threads;
 use crate::pv::args::Args;
 use crate::pv::cleanup::Cleanup;
 use crate::pv::display::Display;
@@ -296,7 +297,7 @@ impl RunningCommand {
                         display.moved(Side::Input);
                         outcome
                     };
-                    let input = thread::Builder::new().spawn_scoped(scope, copy_input)?;
+                    let input = threads::spawn_scoped(scope, copy_input)?;
                     let program = split(monitor).0;
                     let output =
                         output.copy_input(&output_side, program, &display, &output_handles);

@@ -15,6 +15,11 @@ pub(crate) fn zc_cat() -> Command {
     tool(env!("CARGO_BIN_EXE_zc-cat"))
 }
 
+/// `zc-yes`, still without arguments.
+pub(crate) fn zc_yes() -> Command {
+    tool(env!("CARGO_BIN_EXE_zc-yes"))
+}
+
 /// `zc-tee`, still without arguments.
 pub(crate) fn zc_tee() -> Command {
     tool(env!("CARGO_BIN_EXE_zc-tee"))

@@ -2,14 +2,18 @@
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::thread;
 
-use crate::child::{under, zc_cat, zc_pv, zc_tee};
+use crate::child::{under, zc_cat, zc_pv, zc_tee, zc_yes};
 use crate::files::{assert_same, pattern, write_all};
 use crate::skip::has_program;
 
 const LEN: usize = 1_000_000;
+
+/// The smallest difference between two limits, in bytes.
+const STEP: usize = 8 << 10;
 
 /// The outcome of one run of a tool.
 struct Outcome {
@@ -141,5 +145,94 @@ fn a_tool_that_gets_little_memory_copies_all_or_leaves_all() {
         }
         assert!(n_successes > 0, "{tool:?}");
         assert!(has_said, "{tool:?}");
+    }
+}
+
+/// Runs a tool that may have this many bytes of memory. A tool that hangs is killed.
+fn end(tool: &Command, limit: usize, stdin: &Path, stdout: Stdio) -> Output {
+    let data = format!("--data={limit}");
+    let runner = [
+        "timeout",
+        "--signal=KILL",
+        "30",
+        "prlimit",
+        &data,
+        "--core=0",
+    ];
+    let mut limited = under(&runner, tool);
+    // A thread that could not start made the process hang if it was to print a backtrace.
+    let is_odd = limit / STEP % 2 == 1;
+    limited.env("RUST_BACKTRACE", if is_odd { "1" } else { "0" });
+    let limited = limited.stdin(File::open(stdin).unwrap()).stdout(stdout);
+    limited.output().unwrap()
+}
+
+/// A thread that got too little memory when it started ended the process by `SIGABRT`.
+#[test]
+fn no_thread_of_pv_starts_without_memory() {
+    if !has_program("prlimit") {
+        return;
+    }
+    let bytes = pattern(LEN);
+    let mut input = tempfile::NamedTempFile::new().unwrap();
+    input.write_all(&bytes).unwrap();
+    for (arguments, first, step, status, refusal) in [
+        (&["-f"][..], 320 << 10, STEP, 0, "cannot start the display"),
+        (&["-n"], 320 << 10, 3 * STEP, 8, "cannot start the display"),
+        (
+            &["-q", "-M", "both", "--", "cat"],
+            1 << 20,
+            3 * STEP,
+            8,
+            "cannot start a thread",
+        ),
+    ] {
+        let mut pv = zc_pv();
+        pv.args(arguments);
+        let refusal = format!("{refusal}: Cannot allocate memory\n");
+        let (mut n_started, mut n_refused) = (0, 0);
+        for limit in (first..7 << 20).step_by(step) {
+            let output = end(&pv, limit, input.path(), Stdio::piped());
+            let said = String::from_utf8_lossy(&output.stderr);
+            let what = format!("{arguments:?}, {limit} bytes: {}: {said}", output.status);
+            let is_refused = said.contains(&refusal);
+            match output.status.code() {
+                // The dynamic loader has failed.
+                Some(127) => continue,
+                Some(0) if !is_refused => n_started += 1,
+                Some(code) if is_refused && code == status => n_refused += 1,
+                _ => panic!("{what}"),
+            }
+            if refusal.contains("display") || !is_refused {
+                assert_same(&output.stdout, &bytes, &what);
+            }
+        }
+        assert!(n_started > 0 && n_refused > 0, "{arguments:?}");
+    }
+}
+
+/// A lack of memory for the list of operands, or for the line that zc-yes joins them to, ended the
+/// process by `SIGABRT`.
+#[test]
+fn tools_report_that_they_have_no_memory_for_many_or_long_operands() {
+    if !has_program("prlimit") {
+        return;
+    }
+    let (mut cat, mut yes) = (zc_cat(), zc_yes());
+    cat.args((0..12_000).map(|n| format!("/proc/none/{n}")));
+    yes.args(["a".repeat(100_000), "b".repeat(100_000)]);
+    for (tool, message) in [
+        (&cat, "zc-cat: memory exhausted\n"),
+        (&yes, "zc-yes: memory exhausted\n"),
+    ] {
+        let outputs = (256 << 10..2 << 20).step_by(2 * STEP).map(|limit| {
+            // It ends zc-yes.
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            end(tool, limit, Path::new("/dev/null"), full.into())
+        });
+        let refused = outputs.filter(|output| output.stderr == message.as_bytes());
+        let codes: Vec<_> = refused.map(|output| output.status.code()).collect();
+        assert!(codes.len() > 1, "{message}");
+        assert!(codes.iter().all(|code| *code == Some(1)), "{codes:?}");
     }
 }

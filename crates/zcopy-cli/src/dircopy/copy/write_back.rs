@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::thread::{self, Scope};
+use std::thread::Scope;
 
 use anyhow::anyhow;
 use rustix::io::Errno;
 
 use super::file::AtomicFile;
 use crate::common::sys::begin_write_back;
+use crate::common::threads;
 use crate::dircopy::reporter::Reporter;
 use crate::dircopy::walk::Entry;
 use crate::dircopy::write::file_system::Storage;
@@ -88,7 +89,7 @@ impl<'a> WriteBackThread<'a> {
                     name.begin(file.as_fd(), reporter);
                 }
             };
-            let started = thread::Builder::new().spawn_scoped(scope, begin_each);
+            let started = threads::spawn_scoped(scope, begin_each);
             queue = started.is_ok().then_some(sender);
         }
         Self { queue, reporter }

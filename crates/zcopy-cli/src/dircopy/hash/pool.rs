@@ -14,11 +14,12 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::thread::{self, Scope};
+use std::thread::Scope;
 
 use streams::Streams;
 
 use crate::common::digest::{Algorithm, Backend, Digest, Stream, digest_each};
+use crate::common::threads;
 
 mod streams;
 
@@ -124,7 +125,7 @@ impl HashPool {
             let work = move || Streams::new(algorithm, backend).serve(&messages);
             // With fewer threads hashing takes longer. Without any, the threads that copy files
             // hash them.
-            thread::Builder::new().spawn_scoped(scope, work).ok()?;
+            threads::spawn_scoped(scope, work).ok()?;
             Some(Worker {
                 inbox,
                 n_open: AtomicUsize::new(0),

@@ -12,6 +12,7 @@ use super::{Outcome, current_umask};
 use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
 use crate::common::sys;
+use crate::common::threads;
 use crate::dircopy::args::Args;
 use crate::dircopy::interrupt::{self, Interrupt};
 use crate::dircopy::manifest::check::total::Total;
@@ -165,7 +166,7 @@ fn check_trees(
             progress.want_total();
             // Without a thread nothing is shown.
             let draw = || output.draw_until(&stop, &progress);
-            let _ = thread::Builder::new().spawn_scoped(scope, draw);
+            let _ = threads::spawn_scoped(scope, draw);
         }
         let _stop = StopOnDrop(&stop);
         let (mut stdout, mut stderr) = (output.results(), output.messages());

@@ -21,6 +21,7 @@ use super::manifest::{
 use super::write_back::write_back;
 use super::{delete, free_space};
 use crate::common::parallel::{OrderedJobs, in_order};
+use crate::common::threads;
 use crate::dircopy::copy::granularity::Granularities;
 use crate::dircopy::copy::reflink_support::ReflinkSupport;
 use crate::dircopy::copy::run_journal::RunJournal;
@@ -336,11 +337,11 @@ fn show_progress<'scope>(
     }
     // If a thread cannot be started, no progress is shown.
     let draw = move || reporter.draw_until(stop, total);
-    let _ = thread::Builder::new().spawn_scoped(scope, draw);
+    let _ = threads::spawn_scoped(scope, draw);
     if let Some(n_levels) = budget.prescan_levels() {
         let options = scan_options(settings, n_levels);
         let count = move || prescan(root.source(), options, &settings.exclude, total, stop);
-        let _ = thread::Builder::new().spawn_scoped(scope, count);
+        let _ = threads::spawn_scoped(scope, count);
     }
 }
 

@@ -22,6 +22,7 @@ use super::free_space::SharedSpace;
 use super::manifest::Reported;
 use super::{Outcome, distinct, dry_run, misused};
 use crate::common::sys;
+use crate::common::threads;
 use crate::dircopy::counts::Counts;
 use crate::dircopy::hash::null::open_null;
 use crate::dircopy::interrupt::{self, Interrupt};
@@ -216,7 +217,7 @@ fn copy_all<'a>(
                     state: run.reporter.state(shared.interrupt),
                 }
             };
-            thread::Builder::new().spawn_scoped(scope, copy)
+            threads::spawn_scoped(scope, copy)
         });
         let threads: Vec<_> = threads.collect();
         if let (Some(run), Some(settings)) = (runs.first(), scanned)
@@ -225,7 +226,7 @@ fn copy_all<'a>(
             let budget = shared.budget;
             let show = move || show_progress(runs, &settings, budget, (progress, all_ended));
             // If the thread cannot be started, no progress is shown.
-            let _ = thread::Builder::new().spawn_scoped(scope, show);
+            let _ = threads::spawn_scoped(scope, show);
         }
         let ended = threads
             .into_iter()
@@ -275,7 +276,7 @@ fn show_progress(
             let count = move || {
                 prescan(source.as_fd(), options, &settings.exclude, total, all_ended);
             };
-            let _ = thread::Builder::new().spawn_scoped(scope, count);
+            let _ = threads::spawn_scoped(scope, count);
         }
         several::draw_until(&shown, all_ended, &total);
     });

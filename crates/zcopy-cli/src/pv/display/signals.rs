@@ -15,6 +15,7 @@ use signal_hook::iterator::backend::{Handle, PollResult, SignalDelivery, SignalI
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::common::sys;
+use crate::common::threads;
 
 /// The pause after a failed read of the socket.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -89,8 +90,7 @@ impl Signals {
         for signal in [SIGALRM, SIGUSR1] {
             signal_hook::flag::register(signal, Arc::default())?;
         }
-        let receiver = thread::Builder::new().name(THREAD.into());
-        let started = receiver.spawn(move || {
+        let started = threads::spawn(THREAD, move || {
             while let Some(signal) = next(&mut signals) {
                 let event = meaning(signal);
                 let is_heard = events.send(event.into()).is_ok();

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags, open};
 
 use super::Outcome;
+use crate::common::threads;
 use crate::pv::cleanup::Cleanup;
 use crate::pv::display::Display;
 use crate::pv::display::displayed_transfer::{DisplayedTransfer, Handles};
@@ -102,7 +103,7 @@ impl InputSide {
             let stop = Arc::clone(&handles.stop);
             // This thread notices the end of the command before the next byte of input comes. Without
             // it, the next byte does.
-            let _ = thread::Builder::new().spawn(move || {
+            let _ = threads::spawn("reader", move || {
                 while let Some(has_lost_reader) = pipe.has_lost_reader() {
                     if has_lost_reader {
                         // The handler of this signal does nothing.

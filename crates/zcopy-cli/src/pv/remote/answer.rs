@@ -3,7 +3,6 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::Sender;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::socket_peercred;
@@ -11,6 +10,7 @@ use rustix::process::geteuid;
 
 use super::directory::Directory;
 use super::protocol::{MAX_LINE, Request, Snapshot};
+use crate::common::threads;
 
 /// The longest time that a caller takes to send its request.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ where
     E: From<Incoming> + Send + 'static,
 {
     // A caller without an answer reports that.
-    let _ = thread::Builder::new().name("remote".into()).spawn(move || {
+    let _ = threads::spawn("remote", move || {
         let pid = std::process::id().cast_signed();
         for directory in Directory::all() {
             for stream in directory.callers(pid) {

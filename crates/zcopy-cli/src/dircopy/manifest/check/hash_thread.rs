@@ -1,8 +1,9 @@
 //! A thread that hashes one file at a time while another one reads it.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::thread::{self, Scope};
+use std::thread::Scope;
 
+use crate::common::threads;
 use crate::dircopy::manifest::checksum::{Checksum, ChecksumAlgorithm, Hasher};
 
 /// The reader's end of the thread. The thread exits when this is dropped.
@@ -37,7 +38,7 @@ impl HashThread {
         let (messages, inbox) = sync_channel(queue_size);
         let (outbox, replies) = channel();
         let hash = move || serve(&inbox, &outbox);
-        thread::Builder::new().spawn_scoped(scope, hash).ok()?;
+        threads::spawn_scoped(scope, hash).ok()?;
         Some(Self {
             messages,
             replies,
@@ -102,6 +103,8 @@ fn serve(inbox: &Receiver<Message>, outbox: &Sender<Reply>) {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use super::*;
 
     #[test]

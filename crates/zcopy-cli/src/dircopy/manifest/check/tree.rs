@@ -18,6 +18,7 @@ use super::verifier::{Job, Verifier};
 use super::{Outcome, Shared};
 use crate::common::cli::quote::quoted;
 use crate::common::parallel::{OrderedJobs, in_order};
+use crate::common::threads;
 use crate::dircopy::manifest::bag::PathBase;
 use crate::dircopy::manifest::hash_file::ReadOptions;
 use crate::dircopy::manifest::kind::ManifestKind;
@@ -313,7 +314,7 @@ impl<'a> Tree<'a> {
                     }
                 };
                 // Without a thread no total is shown.
-                let _ = thread::Builder::new().spawn_scoped(scope, count);
+                let _ = threads::spawn_scoped(scope, count);
             }
             in_order(options.n_threads, ordered_jobs)
         });
