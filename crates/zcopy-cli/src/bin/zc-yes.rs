@@ -8,11 +8,11 @@ use zcopy_cli::yes;
 
 fn main() -> ExitCode {
     message::prepare();
-    let args = match args::parse::<yes::Args>() {
-        Ok(args) => args,
+    let (args, strings) = match args::parse_beside_operands::<yes::Args>() {
+        Ok(parsed) => parsed,
         Err(status) => return status,
     };
-    match yes::run(&args) {
+    match yes::run(&args, &strings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             message::error(&error);

@@ -36,7 +36,7 @@ impl CopyError {
         match error.side() {
             zcopy::Side::Sink => Self::output(message::cause(error)),
             _ if is_pair_refused(error) => Self::input_is_output(name),
-            _ if message::is_out_of_memory(error) => Self::Output(anyhow!("memory exhausted")),
+            _ if message::is_out_of_memory(error) => Self::Output(message::memory_exhausted()),
             _ => Self::input(name, message::cause(error)),
         }
     }

@@ -266,7 +266,7 @@ fn remove_own_input(
 fn input_error(error: &zcopy::Error) -> anyhow::Error {
     let cause = anyhow!(message::cause(error));
     match error.side() {
-        _ if message::is_out_of_memory(error) => anyhow!("memory exhausted"),
+        _ if message::is_out_of_memory(error) => message::memory_exhausted(),
         Side::Source => cause.context("read error"),
         _ => cause,
     }

@@ -14,8 +14,9 @@ use crate::common::cli::args::{Common, Tool};
 )]
 pub struct Args {
     /// What to repeat
-    #[arg(value_name = "STRING")]
-    pub(super) strings: Vec<OsString>,
+    // For the help alone: see `args::parse_beside_operands`.
+    #[arg(id = "strings", value_name = "STRING")]
+    _strings: Vec<OsString>,
 
     #[command(flatten)]
     pub(super) common: Common,

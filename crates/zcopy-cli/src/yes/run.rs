@@ -1,5 +1,6 @@
 //! Repeats the line.
 
+use std::collections::TryReserveError;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,22 +16,36 @@ use crate::common::cli::message;
 ///
 /// # Errors
 ///
-/// The failure of standard output.
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    repeat(&line(&args.strings), args.common.explain)
+/// The failure of standard output, or the lack of memory for the line.
+pub fn run(args: &Args, strings: &[OsString]) -> anyhow::Result<()> {
+    let Ok(line) = line(strings) else {
+        return Err(message::memory_exhausted());
+    };
+    repeat(&line, args.common.explain)
         .map_err(|error| convert_error(&error))
         .context("standard output")
 }
 
 /// Joins all strings by spaces, and appends a newline. Without strings the line is `y`.
-fn line(strings: &[OsString]) -> Vec<u8> {
-    let strings: Vec<&[u8]> = strings.iter().map(|string| string.as_bytes()).collect();
-    let mut line = match &strings[..] {
-        [] => b"y".to_vec(),
-        strings => strings.join(&b' '),
+///
+/// # Errors
+///
+/// Memory is refused: the arguments may take megabytes.
+fn line(strings: &[OsString]) -> Result<Vec<u8>, TryReserveError> {
+    let mut line = Vec::new();
+    let Some((first, others)) = strings.split_first() else {
+        line.extend_from_slice(b"y\n");
+        return Ok(line);
     };
+    // A blank or a newline follows each string.
+    line.try_reserve_exact(strings.iter().map(|string| string.len() + 1).sum())?;
+    line.extend_from_slice(first.as_bytes());
+    for other in others {
+        line.push(b' ');
+        line.extend_from_slice(other.as_bytes());
+    }
     line.push(b'\n');
-    line
+    Ok(line)
 }
 
 /// Repeats the line, and explains it if `explains` is set.

@@ -1,5 +1,6 @@
 //! Arguments common to all tools, and usage errors in the wording of GNU.
 
+use std::collections::TryReserveError;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::ExitCode;
@@ -73,10 +74,14 @@ pub fn parse<T: Tool>() -> Result<T, ExitCode> {
 ///
 /// # Errors
 ///
-/// Returns the errors of [`parse`].
+/// Returns the errors of [`parse`], and status 1 if memory is refused for the list of operands.
 pub fn parse_beside_operands<T: Tool>() -> Result<(T, Vec<OsString>), ExitCode> {
     answer_generate::<T>(1)?;
-    let (options, operands) = divide(std::env::args_os(), is_posixly_correct());
+    let divided = divide(std::env::args_os(), is_posixly_correct());
+    let (options, operands) = divided.map_err(|_| {
+        message::error(&message::memory_exhausted());
+        ExitCode::FAILURE
+    })?;
     if let Some(name) = options.first() {
         message::set_program(name);
     }
@@ -163,10 +168,14 @@ fn is_posixly_correct() -> bool {
 
 /// Divides a command line into the program's name with the options, and the operands, as
 /// `getopt_long(3)` does. No option may have a value that is a separate argument.
+///
+/// # Errors
+///
+/// Memory is refused.
 fn divide(
     given: impl IntoIterator<Item = OsString>,
     options_come_first: bool,
-) -> (Vec<OsString>, Vec<OsString>) {
+) -> Result<(Vec<OsString>, Vec<OsString>), TryReserveError> {
     let mut given = given.into_iter();
     let mut options: Vec<_> = given.by_ref().take(1).collect();
     let mut operands = Vec::new();
@@ -176,16 +185,21 @@ fn divide(
             break;
         }
         if bytes.starts_with(b"-") && bytes != b"-" {
+            options.try_reserve(1)?;
             options.push(argument);
             continue;
         }
+        operands.try_reserve(1)?;
         operands.push(argument);
         if options_come_first {
             break;
         }
     }
-    operands.extend(given);
-    (options, operands)
+    for operand in given {
+        operands.try_reserve(1)?;
+        operands.push(operand);
+    }
+    Ok((options, operands))
 }
 
 /// Prints the help, wrapped to the width of the terminal.
@@ -320,7 +334,8 @@ mod tests {
 
     fn divided(given: &[&str], options_come_first: bool) -> (Vec<OsString>, Vec<OsString>) {
         let given = std::iter::once("zc-cat").chain(given.iter().copied());
-        let (mut options, operands) = divide(given.map(OsString::from), options_come_first);
+        let divided = divide(given.map(OsString::from), options_come_first);
+        let (mut options, operands) = divided.unwrap();
         assert_eq!(options.remove(0), "zc-cat");
         (options, operands)
     }
@@ -354,17 +369,18 @@ mod tests {
     }
 
     #[test]
-    fn no_option_of_zc_cat_takes_an_argument_of_its_own() {
-        let command = command::<crate::cat::Args>();
-        for option in command.get_arguments().filter(|arg| !arg.is_positional()) {
-            let takes_value = option.get_action().takes_values();
-            assert!(!takes_value || option.is_require_equals_set(), "{option}");
+    fn no_option_of_zc_cat_or_zc_yes_takes_an_argument_of_its_own() {
+        for command in [command::<crate::cat::Args>(), command::<crate::yes::Args>()] {
+            for option in command.get_arguments().filter(|arg| !arg.is_positional()) {
+                let takes_value = option.get_action().takes_values();
+                assert!(!takes_value || option.is_require_equals_set(), "{option}");
+            }
         }
     }
 
     #[test]
     fn a_command_line_without_anything_has_nothing() {
-        let (options, operands) = divide([], false);
+        let (options, operands) = divide([], false).unwrap();
         assert_eq!((options.len(), operands.len()), (0, 0));
     }
 }

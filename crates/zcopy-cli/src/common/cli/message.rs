@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use anyhow::anyhow;
 use rustix::io::Errno;
 
 use crate::common::cli::quote::quoted;
@@ -63,6 +64,11 @@ pub fn warn(line: &str) {
 /// Returns whether a transfer got no memory of its own. (The kernel may lack memory for a call.)
 pub(crate) fn is_out_of_memory(error: &zcopy::Error) -> bool {
     error.call() == Some("malloc")
+}
+
+/// The message of GNU tools that get no memory.
+pub(crate) fn memory_exhausted() -> anyhow::Error {
+    anyhow!("memory exhausted")
 }
 
 /// Refers to `--help`, as GNU tools do after a usage error.
