@@ -61,7 +61,8 @@ pub(crate) struct Args {
     /// have not ended
     #[arg(long, value_name = "SECONDS", default_value_t = 7200)]
     time_limit: u64,
-    /// Write the result to docs/kernels.md
+    /// Write the result to docs/kernels.md, where other kernels and other arguments behind `--` keep
+    /// theirs
     #[arg(long)]
     record: bool,
     /// Fetch the kernels, and boot none
@@ -69,6 +70,14 @@ pub(crate) struct Args {
     fetch: bool,
     #[command(flatten)]
     selection: Selection,
+}
+
+impl Args {
+    /// Records a result of these tests, this sweep or this benchmark on one kernel. Records of other
+    /// kernels stay, and those of other arguments behind `--`.
+    fn record(&self, heading: &str, text: &str) -> anyhow::Result<()> {
+        proof::record_selection_in(PAGE, heading, &self.selection.arguments, text)
+    }
 }
 
 /// Boots the kernels in turn.
@@ -103,7 +112,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
                 // A run that takes hours leaves what it has come to.
                 let (kernel, files) = (kernel.name()?, name_of(&args.scratch)?);
                 let heading = format!("{kernel}: tests of `{}`, files on {files}", tests.package);
-                proof::record_in(PAGE, &heading, &text)?;
+                args.record(&heading, &text)?;
             }
         }
     }
@@ -119,7 +128,7 @@ fn run_ratios(args: &Args, cache: &Path) -> anyhow::Result<()> {
         let text = ratios.run(&kernel, args)?;
         if args.record {
             let heading = format!("{}: the plan's ratios", kernel.name()?);
-            proof::record_in(PAGE, &heading, &text)?;
+            args.record(&heading, &text)?;
         }
     }
     Ok(())
@@ -140,8 +149,10 @@ fn run_sweeps(args: &Args, cache: &Path) -> anyhow::Result<()> {
             all_right &= swept.is_right;
             if args.record {
                 let (kernel, files) = (kernel.name()?, name_of(&args.scratch)?);
-                let heading = format!("{kernel}: sweep `{}`, files on {files}", name_of(sweep)?);
-                proof::record_in(PAGE, &heading, &swept.text)?;
+                let build = if args.release { ", release build" } else { "" };
+                let sweep = name_of(sweep)?;
+                let heading = format!("{kernel}: sweep `{sweep}`{build}, files on {files}");
+                args.record(&heading, &swept.text)?;
             }
         }
     }

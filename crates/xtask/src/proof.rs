@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow, ensure};
 
 pub(crate) mod steps;
 
+mod selection;
 mod summary;
 
 /// The page of most records, from the root of the workspace.
@@ -41,14 +42,40 @@ pub(crate) fn record(heading: &str, text: &str) -> anyhow::Result<()> {
 ///
 /// As [`record`].
 pub(crate) fn record_in(page: &'static str, heading: &str, text: &str) -> anyhow::Result<()> {
+    let section = with_command(text)?;
+    write_section(page, heading, |_| section)
+}
+
+/// The same for a run that may make a selection by the arguments behind `--`. The record of another
+/// selection stays, and this one gets a section of its own, whose heading has the arguments.
+///
+/// # Errors
+///
+/// As [`record`].
+pub(crate) fn record_selection_in(
+    page: &'static str,
+    heading: &str,
+    arguments: &[String],
+    text: &str,
+) -> anyhow::Result<()> {
+    let arguments: Vec<_> = arguments.iter().map(|argument| quoted(argument)).collect();
+    let old = fs::read_to_string(root().join(page)).unwrap_or_default();
+    let heading = selection::heading(&old, heading, &arguments.join(" "));
+    record_in(page, &heading, text)
+}
+
+/// Returns a section with this text, behind the command, the date and the commit of this run.
+fn with_command(text: &str) -> anyhow::Result<String> {
     let (date, commit) = (today()?, noted_commit()?);
     let kernel = output("uname", &["-r"])?;
-    let arguments: Vec<_> = std::env::args().skip(1).map(quoted).collect();
-    let section = format!(
-        "`cargo xtask {}`, {date}, commit {commit}, Linux {kernel}:\n\n{text}\n",
-        arguments.join(" ")
-    );
-    write_section(page, heading, |_| section)
+    let arguments: Vec<_> = std::env::args()
+        .skip(1)
+        .map(|argument| quoted(&argument))
+        .collect();
+    let arguments = arguments.join(" ");
+    Ok(format!(
+        "`cargo xtask {arguments}`, {date}, commit {commit}, Linux {kernel}:\n\n{text}\n"
+    ))
 }
 
 /// Replaces a section of a page by one that is made from the page, and the summary.
@@ -93,10 +120,10 @@ fn commit() -> anyhow::Result<String> {
 }
 
 /// Returns an argument as a shell reads it.
-fn quoted(argument: String) -> String {
+fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+".contains(c);
     if argument.chars().all(is_plain) {
-        argument
+        argument.to_owned()
     } else {
         format!("'{argument}'")
     }
