@@ -73,10 +73,10 @@ impl TransferView {
         let ending = Ending::interrupted();
         if signal == libc::SIGQUIT {
             // The process dumps core. The terminal is left tidy.
-            for view in [Some(&mut *self), other].into_iter().flatten() {
-                view.screen.finish();
-                view.put_interrupted(&ending);
-                view.close_objects();
+            self.leave(&ending);
+            if let Some(other) = other {
+                other.screen.share_end(&self.screen);
+                other.leave(&ending);
             }
             sys::raise_default(signal);
             return;
@@ -87,6 +87,7 @@ impl TransferView {
         let reading = self.sampler.read();
         self.end_with(&message, &reading);
         if let Some(other) = other.as_deref_mut() {
+            other.screen.share_end(&self.screen);
             other.draw_again();
             other.screen.finish();
             other.put_interrupted(&ending);
@@ -106,6 +107,13 @@ impl TransferView {
             status.add(view.close_objects());
         }
         std::process::exit(status.number().into());
+    }
+
+    /// Leaves the terminal and the objects before a signal kills the process.
+    fn leave(&mut self, ending: &Ending) {
+        self.screen.finish();
+        self.put_interrupted(ending);
+        self.close_objects();
     }
 
     /// Writes the last object of a transfer that a signal ended.

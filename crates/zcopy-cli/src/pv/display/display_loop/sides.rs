@@ -34,8 +34,8 @@ impl DisplayLoop {
                 due.saturating_duration_since(Instant::now())
             });
             match events.recv_timeout(timeout) {
-                Ok(Event::Over(side, ending)) => self.view(side).finish(events, ending),
-                Ok(Event::Moved(side)) => self.view(side).end(),
+                Ok(Event::Over(side, ending)) => self.ending_view(side).finish(events, ending),
+                Ok(Event::Moved(side)) => self.ending_view(side).end(),
                 Ok(event) => self.answer(event),
                 Err(RecvTimeoutError::Timeout) => {
                     self.first.send_snapshot();
@@ -81,10 +81,18 @@ impl DisplayLoop {
         }
     }
 
-    fn view(&mut self, side: Side) -> &mut TransferView {
+    /// Returns the view of a side that ends. Both sides write to the same reader.
+    fn ending_view(&mut self, side: Side) -> &mut TransferView {
         match (side, &mut self.output) {
-            (Side::Output, Some(output)) => output,
-            _ => &mut self.first,
+            (_, None) => &mut self.first,
+            (Side::Output, Some(output)) => {
+                output.screen.share_end(&self.first.screen);
+                output
+            }
+            (Side::Input, Some(output)) => {
+                self.first.screen.share_end(&output.screen);
+                &mut self.first
+            }
         }
     }
 

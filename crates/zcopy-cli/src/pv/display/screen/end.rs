@@ -7,21 +7,46 @@ use crossterm::cursor::MoveTo;
 
 use super::{EXIT_TIMEOUT, Row, Screen, WRITE_TIMEOUT};
 
+/// The time that the end of a display takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct EndTime {
+    pub(super) deadline: Option<Instant>,
+    /// The time at which the end gave up to wait for a reader.
+    gave_up: Option<Instant>,
+    /// Whether another display has waited for the same reader in vain.
+    is_spent: bool,
+}
+
+impl EndTime {
+    /// Returns the deadline, a second from now if there is none yet.
+    fn begin(&mut self) -> Instant {
+        *self
+            .deadline
+            .get_or_insert_with(|| Instant::now() + EXIT_TIMEOUT)
+    }
+
+    /// Records whether the reader has accepted everything before the deadline.
+    fn note(&mut self, is_accepted: bool) {
+        self.gave_up = (!is_accepted && !self.is_spent).then(Instant::now);
+    }
+}
+
 impl Screen {
     /// Ends the display. Its last line stays, with the cursor below it.
     ///
     /// Waits for the terminal for at most a second, and then leaves it as it is.
     pub fn finish(&mut self) {
-        let deadline = *self
-            .deadline
-            .get_or_insert_with(|| Instant::now() + EXIT_TIMEOUT);
+        let deadline = self.end.begin();
         let timeout = || deadline.saturating_duration_since(Instant::now());
+        let mut is_accepted = true;
         if let Some(line) = self.undrawn.take()
             && self.is_foreground()
         {
             let is_drawn = !self.hides_typing() && self.try_draw(&line, timeout());
             if !is_drawn && self.hides_typing() {
                 self.leave_below(&[line], timeout());
+            } else {
+                is_accepted = is_drawn;
             }
         }
         let mut frame = Vec::new();
@@ -48,9 +73,10 @@ impl Screen {
             frame.extend_from_slice(sequence.as_bytes());
         }
         if !frame.is_empty() {
-            let _ = self.tty.put(&frame, timeout());
+            is_accepted &= self.tty.put(&frame, timeout());
         }
-        self.tty.flush(timeout());
+        is_accepted &= self.tty.flush(timeout());
+        self.end.note(is_accepted);
         // This process still holds the lock, so that of two displays that end at the same time one
         // is the last.
         self.row = Row::Any;
@@ -58,17 +84,28 @@ impl Screen {
         self.shown = 0;
     }
 
-    /// Gives the end a whole second again.
+    /// Gives the end a whole second again, unless another display has just waited for the reader.
     pub fn begin_end(&mut self) {
-        self.deadline = None;
+        if !self.end.is_spent {
+            self.end.deadline = None;
+        }
+    }
+
+    /// Takes no time for the end if the end of the other display on the same terminal has waited for
+    /// its reader in vain, up to a second ago. Of two ends at the same time only one waits.
+    pub fn share_end(&mut self, other: &Self) {
+        let now = Instant::now();
+        let gave_up = other.end.gave_up;
+        self.end.is_spent = gave_up.is_some_and(|then| now < then + EXIT_TIMEOUT);
+        if self.end.is_spent {
+            self.end.deadline = Some(now);
+        }
     }
 
     /// Writes pending messages, in the rest of the second that the end may take.
     pub fn close(&mut self) {
-        let deadline = *self
-            .deadline
-            .get_or_insert_with(|| Instant::now() + EXIT_TIMEOUT);
-        let timeout = deadline.saturating_duration_since(Instant::now());
-        self.tty.flush(timeout.max(WRITE_TIMEOUT));
+        let timeout = self.end.begin().saturating_duration_since(Instant::now());
+        let is_accepted = self.tty.flush(timeout.max(WRITE_TIMEOUT));
+        self.end.note(is_accepted);
     }
 }
