@@ -25,8 +25,8 @@ use crate::pv::transfer::output::Output;
 use crate::pv::transfer::pidfile::Pidfile;
 use crate::pv::transfer::{Limit, is_same_file};
 
-/// Opens the output for objects, and truncates a file. `refuse` returns the reason if the program
-/// uses the file in another way.
+/// Opens the output for objects, and truncates a file. Standard error must not lead to the same
+/// file. `refuse` returns the reason if the program uses the file in another way.
 ///
 /// # Errors
 ///
@@ -38,7 +38,10 @@ pub(crate) fn open_objects(
     let refused = |error| Refusal::new(Status::ACCESS, &json.name(), &error);
     let objects = Objects::open(json).map_err(refused)?;
     if let Some(file) = objects.file() {
-        if let Some(message) = refuse(file) {
+        let is_stderr = is_same_file(rustix::fs::fstat(rustix::stdio::stderr()), file.as_fd());
+        let of_stderr =
+            || is_stderr.then(|| format!("{}: file of --json is also standard error", json.name()));
+        if let Some(message) = refuse(file).or_else(of_stderr) {
             return Err(Refusal {
                 status: Status::INPUT_IS_OUTPUT,
                 message,

@@ -231,6 +231,7 @@ impl Settings {
             let complaint = "invalid descriptor: the bytes go there";
             return Err(invalid("--json", "1".as_ref(), complaint));
         }
+        let json = json.filter(|json| !json.is_stderr());
         let form = if args.json.is_some() && json.is_none() {
             Form::Json
         } else if args.quiet {

@@ -3,6 +3,8 @@
 use std::io;
 use std::process::ExitCode;
 
+use crate::common::terminal::tty::has_lost_reader;
+
 /// The exit status: a set of errors, or 1 for an error outside of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status(u8);
@@ -35,7 +37,7 @@ impl Status {
     #[must_use]
     pub fn of_written(written: &io::Result<()>) -> Self {
         match written {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Self::INTERNAL,
+            Err(error) if !has_lost_reader(rustix::stdio::stderr(), error) => Self::INTERNAL,
             _ => Self::GOOD,
         }
     }

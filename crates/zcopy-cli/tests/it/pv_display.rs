@@ -22,6 +22,7 @@ mod formats;
 mod hands;
 mod messages;
 mod numbers;
+mod objects;
 mod prompts;
 mod several;
 mod switches;

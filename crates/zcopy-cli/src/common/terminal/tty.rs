@@ -351,6 +351,22 @@ fn whole_lines(bytes: &[u8]) -> usize {
     newline.map_or(PIPE_BUF, |n| n + 1)
 }
 
+/// Returns whether a write failed because nobody reads any more: the reader of a pipe or socket has
+/// gone, or the other side of a terminal has been closed (`EIO`).
+#[must_use]
+pub fn has_lost_reader(fd: BorrowedFd<'_>, error: &io::Error) -> bool {
+    // A terminal without its other side no longer answers as a terminal.
+    let is_device = || {
+        let stat = rustix::fs::fstat(fd);
+        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice)
+    };
+    match Errno::from_io_error(error) {
+        Some(Errno::PIPE) => true,
+        Some(Errno::IO) => is_device(),
+        _ => false,
+    }
+}
+
 /// Returns whether both descriptors are the same terminal.
 #[must_use]
 pub fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {

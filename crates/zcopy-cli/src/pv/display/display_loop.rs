@@ -95,7 +95,8 @@ impl TransferView {
         } = shown;
         let mut screen = Screen::on_stderr(Setup {
             force: settings.force,
-            own_row: settings.own_row,
+            // Objects are lines for programs, without the escape sequences of rows.
+            own_row: settings.own_row && settings.form != Form::Json,
             shares: handles.shares_terminal,
             columns: settings.columns,
             rows: settings.rows,

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::common::cli::message;
 use crate::common::cli::quote::quoted;
 use crate::common::sys;
-use crate::common::terminal::tty::Tty;
+use crate::common::terminal::tty::{Tty, has_lost_reader};
 use crate::pv::display::screen::Screen;
 use crate::pv::settings::{Form, JsonOutput};
 use crate::pv::status::Status;
@@ -146,9 +146,13 @@ impl Objects {
     /// Ends the output after an error, and returns the message about it.
     fn check(&mut self, written: io::Result<()>) -> Option<String> {
         let error = written.err()?;
+        let is_unread = match &self.output {
+            Output::Stream(stream) => has_lost_reader(stream.as_fd(), &error),
+            Output::File(_) | Output::Ended => false,
+        };
         // This drops the objects in the queue, too.
         self.output = Output::Ended;
-        if self.error.is_some() || is_broken_pipe(&error) {
+        if self.error.is_some() || is_unread {
             return None;
         }
         self.error = Some(write_error(&self.name, &error));
@@ -189,15 +193,10 @@ pub(crate) fn status(separate: Option<&Objects>, form: Form, screen: &Screen) ->
 fn loss_on_stderr(screen: &Screen) -> Option<String> {
     const NAME: &str = "(stderr)";
     match screen.write_error() {
-        Some(error) if is_broken_pipe(&error) => None,
+        Some(error) if has_lost_reader(rustix::stdio::stderr(), &error) => None,
         Some(error) => Some(write_error(NAME, &error)),
         None => screen.has_dropped().then(|| dropped_message(NAME)),
     }
-}
-
-/// Returns whether the reader of objects has gone, which is no failure.
-fn is_broken_pipe(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::BrokenPipe
 }
 
 /// Returns the message about objects that were dropped.

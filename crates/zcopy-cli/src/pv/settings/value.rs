@@ -6,10 +6,13 @@ use std::str::FromStr;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use rustix::fs::FileType;
 
 use super::{JsonOutput, Sides, Size};
 use crate::common::cli::quote::quoted;
+use crate::common::io::same_file;
 use crate::common::progress::units::parse_size;
+use crate::common::sys;
 use crate::pv::display::bar::BarStyle;
 
 /// The expectation that an invalid size or rate does not meet.
@@ -116,6 +119,27 @@ pub(super) fn json_output(given: &OsStr) -> Result<Option<JsonOutput>, String> {
         text.parse().ok()
     })?;
     Ok(fd.filter(|fd| *fd != 2).map(JsonOutput::Fd))
+}
+
+impl JsonOutput {
+    /// Returns whether this is standard error by another name: a path of descriptor 2, or the pipe,
+    /// socket or terminal of standard error.
+    pub(super) fn is_stderr(&self) -> bool {
+        const PATHS: [&str; 3] = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"];
+        let stat = match self {
+            Self::Fd(fd) => sys::duplicate(*fd).and_then(|fd| Ok(rustix::fs::fstat(fd)?)),
+            Self::File(path) if PATHS.iter().any(|stderr| path.as_os_str() == *stderr) => {
+                return true;
+            }
+            Self::File(path) => rustix::fs::stat(path).map_err(Into::into),
+        };
+        let (Ok(stat), Ok(stderr)) = (stat, rustix::fs::fstat(rustix::stdio::stderr())) else {
+            return false;
+        };
+        // Objects and messages would overwrite each other in a regular file, which is refused.
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        !is_file && same_file::is_same(&stat, &stderr)
+    }
 }
 
 /// Converts a size in memory. Returns `None` for 0.

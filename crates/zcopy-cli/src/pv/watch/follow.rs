@@ -239,6 +239,12 @@ impl<'a> WatchLoop<'a> {
         let mut status = Status::GOOD;
         let first = self.poll(&mut status);
         self.put_objects(&first);
+        let is_over = |row: &&Row| row.reading.is_over;
+        let ended: Vec<_> = first.rows.iter().filter(is_over).cloned().collect();
+        if !ended.is_empty() && self.settings.delay.is_zero() {
+            // No later poll has these rows.
+            self.show(&ended);
+        }
         let mut rows = first.rows;
         let mut due = self.begin + self.settings.interval;
         while !self.watch.is_over() {
