@@ -439,9 +439,10 @@ fn answered(bytes: &[u8]) -> Option<CursorPosition> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::IoSlice;
     use std::os::fd::AsFd as _;
 
-    use rustix::io::Errno;
+    use rustix::io::{Errno, ReadWriteFlags};
 
     use super::{CursorPosition, Tty, answered};
 
