@@ -225,7 +225,7 @@ fn tools_report_that_they_have_no_memory_for_many_or_long_operands() {
         (&cat, "zc-cat: memory exhausted\n"),
         (&yes, "zc-yes: memory exhausted\n"),
     ] {
-        let outputs = (256 << 10..2 << 20).step_by(2 * STEP).map(|limit| {
+        let outputs = (256 << 10..2 << 20).step_by(4 * STEP).map(|limit| {
             // It ends zc-yes.
             let full = File::options().write(true).open("/dev/full").unwrap();
             end(tool, limit, Path::new("/dev/null"), full.into())
