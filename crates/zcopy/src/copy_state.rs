@@ -194,9 +194,15 @@ impl<'a> CopyState<'a> {
         is_short && self.in_pipe() == 0 || self.in_flight() == 0
     }
 
-    /// Returns the number of bytes that have left the source and are not in the sink.
+    /// Returns the number of bytes that have left the source and are not in the sink, with what is
+    /// left of the prefix.
     pub(crate) fn in_flight(&self) -> u64 {
         self.buffer.pending().len() as u64 + self.in_pipe()
+    }
+
+    /// Returns the number of those bytes that do not belong to the prefix.
+    pub(crate) fn in_flight_from_source(&self) -> u64 {
+        self.in_flight() - self.prefix_left as u64
     }
 
     /// Seeks the source back over the bytes in flight. Returns them, and those that are reserved in

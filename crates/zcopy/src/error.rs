@@ -292,8 +292,8 @@ impl Error {
         self.0.report.undelivered()
     }
 
-    /// Returns the [undelivered](Error::undelivered) bytes. They are copied only if a clone of the
-    /// report has them too, or the session that returned the error: drop it before.
+    /// Returns the [undelivered](Error::undelivered) bytes. They are copied only if
+    /// another report has them too: a clone, or that of the session, which can be dropped before.
     ///
     /// # Examples
     ///
@@ -307,7 +307,10 @@ impl Error {
     /// ```
     #[must_use]
     pub fn into_undelivered(self) -> Vec<u8> {
-        self.0.report.into_undelivered()
+        let mut details = *self.0;
+        // The report of a relay shares the bytes.
+        details.relay_report = None;
+        details.report.into_undelivered()
     }
 
     /// Returns the report of what the transfer did before the failure.

@@ -392,8 +392,8 @@ impl Report {
         self.undelivered.as_slice()
     }
 
-    /// Returns the [undelivered](Report::undelivered) bytes. They are copied only if a clone of the
-    /// report has them too, or the session that returned it in an error.
+    /// Returns the [undelivered](Report::undelivered) bytes. They are copied only if
+    /// another report has them too: a clone, or that of the session, which can be dropped before.
     ///
     /// # Examples
     ///

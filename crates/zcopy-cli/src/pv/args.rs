@@ -91,9 +91,10 @@ pub struct Args {
     pub(crate) numeric: bool,
 
     /// Print objects in JSON, a line each, to standard error, in place of the display; or to the
-    /// descriptor FD or to FILE, beside the display; also with -q. An FD or FILE that is the pipe or
-    /// terminal of standard error means standard error; its regular file is refused. The last object
-    /// has a state: done, failed (with the error) or interrupted
+    /// descriptor FD or to FILE, beside the display; also with -q. An FD of the same file as
+    /// standard error means standard error, and so does the path of its pipe or terminal; the path of
+    /// its regular file is refused. The last object has a state: done, failed (with the error) or
+    /// interrupted
     #[arg(
         value_hint = ValueHint::FilePath,
         long,

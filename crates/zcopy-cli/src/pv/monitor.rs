@@ -232,7 +232,7 @@ impl RunningCommand {
     ///
     /// # Errors
     ///
-    /// The display or the thread of a side cannot start.
+    /// The display cannot start.
     fn copy_sides(
         &mut self,
         settings: &Settings,
@@ -310,14 +310,15 @@ impl RunningCommand {
                     Err(error) => {
                         let what = "cannot start a thread";
                         let refusal = Refusal::new(Status::INTERNAL, what, &error);
-                        let ending = Ending {
-                            state: State::Failed,
-                            error: Some(refusal.message.clone()),
-                            digest: None,
+                        display.write_message(refusal.message.clone());
+                        // Nothing is copied. If this fails, the command has ended.
+                        let _ = self.child.kill();
+                        let refused = Outcome {
+                            status: refusal.status,
+                            error: Some(refusal.message),
+                            ..Outcome::default()
                         };
-                        display.side_over(Side::Input, ending.clone());
-                        display.finish(ending);
-                        return Err(refusal);
+                        (refused, Outcome::default())
                     }
                 };
                 is_output_cut = !outcomes.1.is_whole;

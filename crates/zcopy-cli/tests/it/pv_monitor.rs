@@ -300,26 +300,6 @@ fn objects_of_both_sides_stay_whole_behind_a_slow_reader() {
     assert!(n_whole.count() > 12, "{text}");
 }
 
-/// Each side waited two seconds for the reader of standard error, one after the other.
-#[test]
-fn a_reader_that_accepts_nothing_delays_the_end_as_long_as_that_of_one_side() {
-    let (_reader, writer) = std::io::pipe().unwrap();
-    rustix::io::ioctl_fionbio(&writer, true).unwrap();
-    while rustix::io::write(&writer, &[b'x'; 4096]).is_ok() {}
-    rustix::io::ioctl_fionbio(&writer, false).unwrap();
-    let mut pv = zc_pv();
-    pv.args(["--json", "-i", "0.1", "-M", "both", "--", "cat"]);
-    let pv = pv.stdin(Stdio::piped()).stdout(Stdio::null());
-    let mut child = pv.stderr(writer).spawn().unwrap();
-    // Objects of both sides wait for the reader then.
-    std::thread::sleep(Duration::from_millis(500));
-    let begin = std::time::Instant::now();
-    drop(child.stdin.take());
-    assert_eq!(child.wait().unwrap().code(), Some(8));
-    let elapsed = begin.elapsed();
-    assert!(elapsed < Duration::from_secs(4), "{elapsed:?}");
-}
-
 #[test]
 fn a_signal_ends_both_sides_with_one_message() {
     let mut command = zc_pv();

@@ -308,6 +308,7 @@ pub(crate) fn drain<K: Kernel>(
             let (sink, reopened) = (&mut state.sink, &mut state.sink_reopened);
             let hole = state.holes.make(kernel, sink, reopened, n as u64)?;
             if hole > 0 {
+                state.prefix_left = state.prefix_left.saturating_sub(hole as usize);
                 state.records.accepted(state.buffer.consume(hole as usize));
                 // These zeros were read, so they count as moved and towards the rate. The inspector
                 // sees them when more bytes follow, or at the end: a hole at the end of the file
@@ -324,6 +325,7 @@ pub(crate) fn drain<K: Kernel>(
     let step = write_once(kernel, sink, reopened, pending, blocking)?;
     if let Step::Moved(n) = step {
         state.inspect_zeros(u64::MAX);
+        state.prefix_left = state.prefix_left.saturating_sub(n as usize);
         let bytes = state.buffer.consume(n as usize);
         state.records.accepted(bytes);
         if let Some(inspect) = &mut state.inspect {

@@ -102,6 +102,9 @@ fn a_relay_that_is_refused_hands_both_prefixes_back() {
             b"the tail"
         };
         assert_eq!(error.undelivered(), of_direction);
+        let address = error.undelivered().as_ptr();
+        let moved = error.into_undelivered();
+        assert_eq!(moved.as_ptr(), address, "they are copied");
     }
 }
 

@@ -271,16 +271,15 @@ fn memory_that_is_refused_loses_no_byte_of_a_prefix() {
         assert_same(report.undelivered(), &prefix, &what);
 
         let (given, other) = (prefix.clone(), prefix.clone());
-        let ((a, _), (b, peer)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
-        drop(peer);
+        let pairs = [UnixStream::pair().unwrap(), UnixStream::pair().unwrap()];
+        // Both peers have gone, so that neither prefix arrives.
+        let [a, b] = pairs.map(|(end, _)| end);
         let relay = Relay::new(&a, &b).prefix_from_a(given).prefix_from_b(other);
         let error = with_memory(0, || relay.run()).unwrap_err();
         let report = error.relay_report().unwrap();
-        assert_same(
-            report.a_to_b().undelivered(),
-            &prefix,
-            &format!("{error:#}"),
-        );
+        for direction in [report.a_to_b(), report.b_to_a()] {
+            assert_same(direction.undelivered(), &prefix, &format!("{error:#}"));
+        }
     }
 }
 

@@ -368,7 +368,8 @@ fn a_session_whose_callback_has_panicked_moves_no_further_byte() {
     let zeros = File::open("/dev/zero").unwrap();
     let (mut reader, sink) = std::io::pipe().unwrap();
     let panics = |_: &[u8]| panic!("a test of panics");
-    let mut session = Transfer::new(zeros, sink).inspect(panics).start().unwrap();
+    let transfer = Transfer::new(zeros, sink).prefix(vec![0; 100]);
+    let mut session = transfer.inspect(panics).start().unwrap();
     let stepped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let _ = session.step(100);
     }));

@@ -355,14 +355,19 @@ fn whole_lines(bytes: &[u8]) -> usize {
 /// gone, or the other side of a terminal has been closed (`EIO`).
 #[must_use]
 pub fn has_lost_reader(fd: BorrowedFd<'_>, error: &io::Error) -> bool {
-    // A terminal without its other side no longer answers as a terminal.
-    let is_device = || {
+    // A terminal without its other side no longer answers as a terminal, but has hung up. One that
+    // is there may refuse a process in the background by the same errno.
+    let is_closed = || {
         let stat = rustix::fs::fstat(fd);
-        stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice)
+        let is_device = |mode| FileType::from_raw_mode(mode) == FileType::CharacterDevice;
+        let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+        stat.is_ok_and(|stat| is_device(stat.st_mode))
+            && rustix::event::poll(&mut fds, Some(&Timespec::default())).is_ok()
+            && fds[0].revents().contains(PollFlags::HUP)
     };
     match Errno::from_io_error(error) {
         Some(Errno::PIPE) => true,
-        Some(Errno::IO) => is_device(),
+        Some(Errno::IO) => is_closed(),
         _ => false,
     }
 }

@@ -15,7 +15,7 @@ use crate::pv::display::title;
 pub use multi_line::MultiLineScreen;
 
 mod multi_line;
-use end::EndTime;
+use end::ExitDeadline;
 use frame::Before;
 
 mod end;
@@ -82,7 +82,7 @@ pub struct Screen {
     /// The sequences for the end: they restore the window's title and clear the progress in its
     /// tab.
     reset_sequences: Vec<&'static str>,
-    end: EndTime,
+    exit: ExitDeadline,
 }
 
 /// The row of the line.
@@ -124,7 +124,7 @@ impl Screen {
             undrawn: None,
             row: Row::Any,
             reset_sequences: Vec::new(),
-            end: EndTime::default(),
+            exit: ExitDeadline::default(),
         };
         // Without escape sequences the display has a line, and no row.
         if setup.own_row && screen.has_sequences() {
@@ -314,7 +314,7 @@ impl Screen {
         let frame = self.frame(line, slot);
         let is_drawn = self.put_frame(&frame, timeout);
         if is_drawn {
-            self.end.deadline = None;
+            self.exit.deadline = None;
             self.shown = width(line);
             self.is_written_over = false;
             self.has_drawn = true;
@@ -383,7 +383,7 @@ impl Drop for Screen {
     fn drop(&mut self) {
         // A frame that is written in part has hidden the cursor. After the end there is no more
         // time for it.
-        if self.end.deadline.is_none() {
+        if self.exit.deadline.is_none() {
             self.tty.flush(EXIT_TIMEOUT);
         }
     }

@@ -41,10 +41,11 @@ pub(super) fn show(pid: i32, mut settings: Settings) -> Result<Status, String> {
     progress.follow(position(&first), first.elapsed);
     let phase = phase(&settings, &first);
     let json = settings.json.as_ref();
-    let objects = json
-        .map(|json| open_objects(json, |file| used_by(pid, file, json)))
-        .transpose()
-        .map_err(|refusal| refusal.message)?;
+    let opened = json.map(|json| open_objects(json, |file| used_by(pid, file, json)));
+    let objects = match opened.transpose() {
+        Ok(objects) => objects,
+        Err(refusal) => return Ok(refusal.report(&settings, None)),
+    };
     let shown = DisplayedTransfer {
         settings: settings.clone(),
         progress: progress.clone(),

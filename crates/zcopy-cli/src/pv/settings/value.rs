@@ -122,8 +122,8 @@ pub(super) fn json_output(given: &OsStr) -> Result<Option<JsonOutput>, String> {
 }
 
 impl JsonOutput {
-    /// Returns whether this is standard error by another name: a path of descriptor 2, or the pipe,
-    /// socket or terminal of standard error.
+    /// Returns whether this is standard error by another name: a path of descriptor 2, a descriptor
+    /// of the same file, or a path of its pipe, socket or terminal.
     pub(super) fn is_stderr(&self) -> bool {
         const PATHS: [&str; 3] = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"];
         let stat = match self {
@@ -136,9 +136,11 @@ impl JsonOutput {
         let (Ok(stat), Ok(stderr)) = (stat, rustix::fs::fstat(rustix::stdio::stderr())) else {
             return false;
         };
-        // Objects and messages would overwrite each other in a regular file, which is refused.
-        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        !is_file && same_file::is_same(&stat, &stderr)
+        // What comes through a second opening of a regular file would overwrite what comes through
+        // the first one. This is refused.
+        let is_opened_again = matches!(self, Self::File(_))
+            && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        !is_opened_again && same_file::is_same(&stat, &stderr)
     }
 }
 

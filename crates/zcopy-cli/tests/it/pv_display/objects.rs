@@ -15,7 +15,6 @@ fn a_file_that_standard_error_leads_to_is_refused() {
     for (command, name) in [
         ("pv --json=log f -o new 2> log", "log"),
         ("pv --json=./log f -o new 2>> log", "./log"),
-        ("pv -q --json=3 f -o new 3> log 2>&3", "--json=3"),
         ("pv --json=log -M both -o new -- cat < f 2> log", "log"),
         ("pv --json=log -s 2K -d ./f 2> log", "log"),
     ] {
@@ -40,9 +39,18 @@ fn standard_error_by_another_name_has_objects_in_place_of_the_display() {
     }
     for name in ["/dev/stderr", "3"] {
         leaves(
-            &format!("pv -n --json={name} f 2>&1 3>&1 > /dev/null | grep -vc state"),
-            &["0"],
+            &format!(
+                "pv -n -i 600 --json={name} f 2>&1 3>&1 > /dev/null | tee log | grep -c state; wc -l < log"
+            ),
+            &["1", "1"],
         );
+    }
+    for redirections in ["3> log 2>&3", "3>> log 2>> log"] {
+        let script = format!(
+            "rm -f log; pv -n -i 600 --json=3 f {redirections} > /dev/null; grep -c state log; \
+             wc -l < log"
+        );
+        leaves(&script, &["1", "1"]);
     }
 }
 
@@ -90,7 +98,7 @@ fn closed_terminal() -> OwnedFd {
 fn a_terminal_that_was_closed_is_a_reader_that_has_gone() {
     let mut peers = vec![(zc_pv(), "-n")];
     peers.extend(crate::peer::pv().map(|pv| (Command::new(pv), "-n")));
-    let ours = ["--json", "-n", "-b", "--hash=sha256"];
+    let ours = ["--json", "-n", "--hash=sha256"];
     peers.extend(ours.map(|option| (zc_pv(), option)));
     for (mut pv, option) in peers {
         pv.args([option, "/dev/null"]).stdout(Stdio::null());

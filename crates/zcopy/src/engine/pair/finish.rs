@@ -25,11 +25,10 @@ impl<K: Kernel> PairEngine<'_, K> {
         let missing = self.state.holes.take_back(&self.context.kernel, sink);
         let n_zeros = self.state.uninspected_zeros.saturating_sub(missing);
         self.state.inspect_zeros(n_zeros);
-        let prefix_left = self.state.prefix_left;
+        let of_prefix = missing.min(self.prefix_len.saturating_sub(self.context.bytes - missing));
         self.take_back(missing);
         self.state.records.take_back_zeros(missing);
         // The first zeros may be those of the prefix, which the source does not have.
-        let of_prefix = (self.state.prefix_left - prefix_left) as u64;
         let of_source = missing - of_prefix;
         // Behind bytes that could not be returned to the source, neither can the hole.
         let is_rewound = of_source == 0
@@ -49,7 +48,6 @@ impl<K: Kernel> PairEngine<'_, K> {
     /// Takes `n` bytes back from the counts, last strategy first.
     fn take_back(&mut self, n: u64) {
         self.context.bytes -= n;
-        self.count_prefix();
         let mut left = n;
         for attempt in self.context.attempts.iter_mut().rev() {
             let taken = left.min(attempt.bytes);

@@ -40,10 +40,9 @@ impl<K: Kernel> PairEngine<'_, K> {
         self.context.total = self.context.total.map(longer);
     }
 
-    /// Notes how much of the prefix the sink has accepted.
+    /// Notes how many bytes of the source the sink has accepted, and the end of the prefix.
     pub(super) fn count_prefix(&mut self) {
         self.state.bad.delivered = self.context.bytes.saturating_sub(self.prefix_len);
-        self.state.prefix_left = self.prefix_len.saturating_sub(self.context.bytes) as usize;
         if self.state.prefix_left > 0 {
             return;
         }

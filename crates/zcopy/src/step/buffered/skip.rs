@@ -103,7 +103,7 @@ fn probe<K: Kernel>(kernel: &K, state: &mut CopyState<'_>, position: u64) -> Res
         Err(errno) if state.bad.skips(errno) => Probed::Bad,
         Err(errno) => return Err(CallError::new("read", Side::Source, errno)),
     };
-    state.bad.waiting = state.in_flight();
+    state.bad.waiting = state.in_flight_from_source();
     state.bad.probed(position, found);
     Ok(())
 }
@@ -141,7 +141,7 @@ pub(super) fn failed<K: Kernel>(
     granularity(kernel, state);
     let waiting = state.in_flight();
     let end = size.min(position.saturating_add(budget.until_limit - waiting));
-    state.bad.waiting = waiting;
+    state.bad.waiting = state.in_flight_from_source();
     state.bad.could_not_read(position, len as u64, end, errno);
     Ok(Step::Repeat)
 }

@@ -75,7 +75,7 @@ impl TransferView {
             // The process dumps core. The terminal is left tidy.
             self.leave(&ending);
             if let Some(other) = other {
-                other.screen.share_end(&self.screen);
+                other.screen.end_beside(&self.screen);
                 other.leave(&ending);
             }
             sys::raise_default(signal);
@@ -87,7 +87,7 @@ impl TransferView {
         let reading = self.sampler.read();
         self.end_with(&message, &reading);
         if let Some(other) = other.as_deref_mut() {
-            other.screen.share_end(&self.screen);
+            other.screen.end_beside(&self.screen);
             other.draw_again();
             other.screen.finish();
             other.put_interrupted(&ending);

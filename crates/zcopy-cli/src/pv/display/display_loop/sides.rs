@@ -86,11 +86,11 @@ impl DisplayLoop {
         match (side, &mut self.output) {
             (_, None) => &mut self.first,
             (Side::Output, Some(output)) => {
-                output.screen.share_end(&self.first.screen);
+                output.screen.end_beside(&self.first.screen);
                 output
             }
             (Side::Input, Some(output)) => {
-                self.first.screen.share_end(&output.screen);
+                self.first.screen.end_beside(&output.screen);
                 &mut self.first
             }
         }

@@ -7,27 +7,36 @@ use crossterm::cursor::MoveTo;
 
 use super::{EXIT_TIMEOUT, Row, Screen, WRITE_TIMEOUT};
 
-/// The time that the end of a display takes.
+/// Until when a display that ends waits for its reader.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct EndTime {
+pub(super) struct ExitDeadline {
     pub(super) deadline: Option<Instant>,
-    /// The time at which the end gave up to wait for a reader.
-    gave_up: Option<Instant>,
-    /// Whether another display has waited for the same reader in vain.
-    is_spent: bool,
+    /// When this display gave up to wait for its reader.
+    gave_up_at: Option<Instant>,
+    /// When the other display gave up to wait for the same reader.
+    other_gave_up_at: Option<Instant>,
 }
 
-impl EndTime {
-    /// Returns the deadline, a second from now if there is none yet.
-    fn begin(&mut self) -> Instant {
-        *self
-            .deadline
-            .get_or_insert_with(|| Instant::now() + EXIT_TIMEOUT)
+impl ExitDeadline {
+    /// Returns the deadline: a second from now if there is none yet, and now if the other display has
+    /// just given up.
+    fn begin(&mut self, now: Instant) -> Instant {
+        if self.is_hopeless(now) {
+            return *self.deadline.insert(now);
+        }
+        *self.deadline.get_or_insert(now + EXIT_TIMEOUT)
     }
 
-    /// Records whether the reader has accepted everything before the deadline.
-    fn note(&mut self, is_accepted: bool) {
-        self.gave_up = (!is_accepted && !self.is_spent).then(Instant::now);
+    /// Returns whether the other display has waited in vain, up to a second ago.
+    fn is_hopeless(&self, now: Instant) -> bool {
+        let gave_up_at = self.other_gave_up_at;
+        gave_up_at.is_some_and(|then| now < then + EXIT_TIMEOUT)
+    }
+
+    /// Records whether the reader has accepted everything before the deadline. If this display did
+    /// not wait, the reader may still come back.
+    fn record(&mut self, is_accepted: bool, now: Instant) {
+        self.gave_up_at = (!is_accepted && !self.is_hopeless(now)).then_some(now);
     }
 }
 
@@ -36,7 +45,7 @@ impl Screen {
     ///
     /// Waits for the terminal for at most a second, and then leaves it as it is.
     pub fn finish(&mut self) {
-        let deadline = self.end.begin();
+        let deadline = self.exit.begin(Instant::now());
         let timeout = || deadline.saturating_duration_since(Instant::now());
         let mut is_accepted = true;
         if let Some(line) = self.undrawn.take()
@@ -76,7 +85,7 @@ impl Screen {
             is_accepted &= self.tty.put(&frame, timeout());
         }
         is_accepted &= self.tty.flush(timeout());
-        self.end.note(is_accepted);
+        self.exit.record(is_accepted, Instant::now());
         // This process still holds the lock, so that of two displays that end at the same time one
         // is the last.
         self.row = Row::Any;
@@ -84,28 +93,57 @@ impl Screen {
         self.shown = 0;
     }
 
-    /// Gives the end a whole second again, unless another display has just waited for the reader.
+    /// Gives the end a whole second again, unless the other display has just waited for the reader.
     pub fn begin_end(&mut self) {
-        if !self.end.is_spent {
-            self.end.deadline = None;
-        }
+        self.exit.deadline = None;
     }
 
-    /// Takes no time for the end if the end of the other display on the same terminal has waited for
-    /// its reader in vain, up to a second ago. Of two ends at the same time only one waits.
-    pub fn share_end(&mut self, other: &Self) {
-        let now = Instant::now();
-        let gave_up = other.end.gave_up;
-        self.end.is_spent = gave_up.is_some_and(|then| now < then + EXIT_TIMEOUT);
-        if self.end.is_spent {
-            self.end.deadline = Some(now);
-        }
+    /// Takes no time for the end if the other display has waited for the same reader in vain, up to a
+    /// second ago. Of two ends at the same time only one waits.
+    pub fn end_beside(&mut self, other: &Self) {
+        self.exit.other_gave_up_at = other.exit.gave_up_at;
     }
 
     /// Writes pending messages, in the rest of the second that the end may take.
     pub fn close(&mut self) {
-        let timeout = self.end.begin().saturating_duration_since(Instant::now());
+        let now = Instant::now();
+        let timeout = self.exit.begin(now).saturating_duration_since(now);
         let is_accepted = self.tty.flush(timeout.max(WRITE_TIMEOUT));
-        self.end.note(is_accepted);
+        self.exit.record(is_accepted, Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each side of a command waited two seconds for the reader of standard error, one after the
+    /// other.
+    #[test]
+    fn of_two_ends_one_waits_for_a_reader_that_accepts_nothing() {
+        let begin = Instant::now();
+        let (mut first, mut second) = (ExitDeadline::default(), ExitDeadline::default());
+        let gave_up_at = first.begin(begin);
+        assert_eq!(gave_up_at, begin + EXIT_TIMEOUT);
+        first.record(false, gave_up_at);
+        second.other_gave_up_at = first.gave_up_at;
+        assert_eq!(second.begin(gave_up_at), gave_up_at);
+        // It did not wait, so that the first one may do so again.
+        second.record(false, gave_up_at);
+        assert_eq!(second.gave_up_at, None);
+        // The reader may have come back since.
+        second.deadline = None;
+        let later = gave_up_at + EXIT_TIMEOUT;
+        assert_eq!(second.begin(later), later + EXIT_TIMEOUT);
+    }
+
+    #[test]
+    fn a_reader_that_accepts_all_leaves_the_other_end_its_second() {
+        let begin = Instant::now();
+        let (mut first, mut second) = (ExitDeadline::default(), ExitDeadline::default());
+        first.begin(begin);
+        first.record(true, begin);
+        second.other_gave_up_at = first.gave_up_at;
+        assert_eq!(second.begin(begin), begin + EXIT_TIMEOUT);
     }
 }

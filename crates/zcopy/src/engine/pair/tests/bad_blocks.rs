@@ -13,6 +13,7 @@ use crate::sim::run::{Callbacks, attempts, transfer, transfer_with};
 use crate::sim::script::{Call, Injection};
 use crate::strategy::Strategy;
 use crate::sys::{Errno, OFlags};
+use crate::transfer::Transfer;
 
 mod random;
 
@@ -360,6 +361,28 @@ fn bytes_that_wait_for_a_block_are_not_reported_as_skipped() {
     let report = outcome.unwrap();
     assert_eq!(skipped, [(8192, 4096)]);
     assert_eq!(report.skipped_bytes(), 4096);
+}
+
+/// A part of the prefix that waits for a whole block counted as bytes of the source.
+#[test]
+fn a_prefix_changes_neither_the_offset_nor_the_length_of_a_skipped_range() {
+    for flags in [OFlags::empty(), OFlags::DIRECT] {
+        let kernel = SimKernel::default();
+        kernel.state.borrow_mut().has_proc = true;
+        let file = bad_file(100_000, 0..4096, Errno::IO);
+        let source = kernel.source(Object::File(file), OFlags::empty());
+        let sink = kernel.sink(Object::file(&[]), flags);
+        let mut skipped = Vec::new();
+        let transfer = Transfer::new(&source, &sink).with_options(adaptive());
+        let transfer = transfer.prefix([1; 100]).on_skip(|range| {
+            skipped.push((range.offset(), range.bytes()));
+        });
+        let report = transfer.run_with(&kernel).unwrap();
+        assert_eq!(report.skipped_bytes(), 4096, "{flags:?}");
+        assert_eq!(skipped, [(0, 4096)], "{flags:?}");
+        let expected = [vec![1; 100], zeroed(100_000, 0..4096)].concat();
+        assert!(kernel.contents(&sink) == expected, "{flags:?}");
+    }
 }
 
 /// The reopened file accepts reads that are too small, which hid that the pieces must be larger.
