@@ -32,8 +32,9 @@ pub struct BadRange {
 }
 
 impl BadRange {
-    /// Returns the offset of the range in bytes from the first byte of the transfer. Its position
-    /// in the source is this offset plus the position at which the transfer began to read.
+    /// Returns the offset of the range in bytes from the first byte of the source that the transfer
+    /// reads. A [prefix](crate::Transfer::prefix) does not count. The position of the range in the
+    /// source is this offset plus the position at which the transfer began to read.
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset

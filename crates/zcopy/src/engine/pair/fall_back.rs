@@ -180,10 +180,12 @@ impl<K: Kernel> PairEngine<'_, K> {
         let may_be_sink = match error.side {
             Side::Source => false,
             Side::Sink => true,
-            // A direct source stands inside a block only if the sink took part of one.
+            // A direct source that began at a block stands inside one only if the sink took part of
+            // it.
             Side::Neither if source.direct => {
-                let position = self.state.source.position();
-                position.is_some_and(|position| !position.is_multiple_of(SECTOR))
+                let position = self.state.source.position().unwrap_or_default();
+                let began_at = position.saturating_sub(self.state.bad.delivered);
+                began_at.is_multiple_of(SECTOR) && !position.is_multiple_of(SECTOR)
             }
             Side::Neither => sink.is_socket() && errno == Errno::TIMEDOUT,
         };

@@ -131,6 +131,25 @@ fn every_strategy_gives_way_to_read_and_write_at_the_first_bad_block() {
     }
 }
 
+/// Its position inside a block told of a failed sink, also where the transfer had begun there.
+#[test]
+fn a_direct_source_that_begins_inside_a_block_gives_way_to_read_and_write_too() {
+    for start in [0, 100] {
+        let kernel = SimKernel::default();
+        kernel.state.borrow_mut().has_proc = true;
+        let file = Object::file(&patterned(600_000));
+        let source = kernel.source(file, OFlags::DIRECT);
+        kernel.set_cursor(&source, start);
+        let sink = kernel.sink(Object::read_by_peer(true), OFlags::empty());
+        kernel.inject(Call::Pipe, &[Injection::Refused(0)]);
+        kernel.inject(Call::Sendfile, &[Injection::Fails(Errno::IO)]);
+        let report = transfer(&kernel, (&source, &sink), adaptive()).unwrap();
+        assert_eq!(report.bytes(), 600_000 - start, "{report:#}");
+        let arrived = kernel.contents(&sink);
+        assert!(arrived == patterned(600_000)[start as usize..], "{start}");
+    }
+}
+
 /// A short step comes first, so that bytes are in flight or delivered when the error comes.
 #[test]
 fn an_error_at_any_step_that_does_not_come_again_loses_nothing() {
