@@ -64,7 +64,8 @@ pub struct Lines<F, C = fn() -> ClockReading> {
     is_within_line: bool,
     /// The current line, formatted and coloured.
     formatted: Vec<u8>,
-    /// The bytes to write. Between calls, those for which `out` had no space.
+    /// The bytes of one line to write. Between calls, those for which `out` had no space. More lines
+    /// would need more memory.
     pending: Vec<u8>,
     /// How many of them have been written.
     n_written: usize,
@@ -134,6 +135,21 @@ impl<F, C> Lines<F, C> {
     }
 }
 
+impl<F, C> Lines<F, C> {
+    /// Moves pending bytes to `out`, as many as have space there. Returns how many these are.
+    fn produce(&mut self, out: &mut [u8]) -> usize {
+        let unwritten = &self.pending[self.n_written..];
+        let produced = unwritten.len().min(out.len());
+        out[..produced].copy_from_slice(&unwritten[..produced]);
+        self.n_written += produced;
+        if self.n_written == self.pending.len() {
+            self.pending.clear();
+            self.n_written = 0;
+        }
+        produced
+    }
+}
+
 impl<F: LineFormat, C: FnMut() -> ClockReading> Lines<F, C> {
     /// Formats a line, and appends it to the pending bytes.
     fn push(&mut self, line: &[u8]) {
@@ -172,7 +188,8 @@ impl<F: LineFormat, C: FnMut() -> ClockReading> Filter for Lines<F, C> {
             timestamper.read_clock();
         }
         let mut consumed = 0;
-        while self.pending.len() - self.n_written < out.len() {
+        let mut produced = self.produce(out);
+        while produced < out.len() {
             let unterminated = match input.remaining {
                 Remaining::End => Unterminated::Flush,
                 Remaining::Full if consumed == 0 => Unterminated::Split,
@@ -183,14 +200,7 @@ impl<F: LineFormat, C: FnMut() -> ClockReading> Filter for Lines<F, C> {
             };
             self.push(line);
             consumed += line.len();
-        }
-        let unwritten = &self.pending[self.n_written..];
-        let produced = unwritten.len().min(out.len());
-        out[..produced].copy_from_slice(&unwritten[..produced]);
-        self.n_written += produced;
-        if self.n_written == self.pending.len() {
-            self.pending.clear();
-            self.n_written = 0;
+            produced += self.produce(&mut out[produced..]);
         }
         self.n_unconsumed = input.bytes.len() - consumed;
         Filtered { consumed, produced }

@@ -211,6 +211,43 @@ fn no_thread_of_pv_starts_without_memory() {
     }
 }
 
+/// Lines were gathered in memory that was not asked for, which ended the process by `SIGABRT`.
+#[test]
+fn formatted_lines_are_written_one_by_one() {
+    if !has_program("prlimit") {
+        return;
+    }
+    let mut input = tempfile::NamedTempFile::new().unwrap();
+    let lines = "2026-11-29 ERROR id=17\n".repeat(20_000);
+    input.write_all(lines.as_bytes()).unwrap();
+    for arguments in [
+        &["--timestamp-delta"][..],
+        &["--highlight=ERROR=red", "--color=always"],
+    ] {
+        let mut cat = zc_cat();
+        cat.args(arguments).arg(input.path());
+        let outputs = (512 << 10..2 << 20)
+            .step_by(4 * STEP)
+            .map(|limit| end(&cat, limit, Path::new("/dev/null"), Stdio::piped()));
+        let is_refused = |output: &Output| output.stderr == b"zc-cat: memory exhausted\n";
+        // With less memory the process does not start.
+        let outputs: Vec<_> = outputs.skip_while(|output| !is_refused(output)).collect();
+        let mut n_whole = 0;
+        for output in outputs {
+            if is_refused(&output) {
+                assert_eq!(output.status.code(), Some(1));
+                continue;
+            }
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
+            let n_lines = output.stdout.iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(n_lines, 20_000, "{arguments:?}");
+            n_whole += 1;
+        }
+        assert!(n_whole > 0, "{arguments:?}");
+    }
+}
+
 /// A lack of memory for the list of operands, or for the line that zc-yes joins them to, ended the
 /// process by `SIGABRT`.
 #[test]
