@@ -240,7 +240,7 @@ fn formatted_lines_are_written_one_by_one() {
             }
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(0), "{arguments:?}: {said}");
-            let n_lines = output.stdout.iter().filter(|byte| **byte == b'\n').count();
+            let n_lines = output.stdout.split_inclusive(|byte| *byte == b'\n').count();
             assert_eq!(n_lines, 20_000, "{arguments:?}");
             n_whole += 1;
         }
