@@ -393,7 +393,7 @@ impl Report {
     }
 
     /// Returns the [undelivered](Report::undelivered) bytes. They are copied only if
-    /// another report has them too: a clone, or that of the session, which can be dropped before.
+    /// another report shares them: a clone, or that of a session that still exists.
     ///
     /// # Examples
     ///

@@ -351,8 +351,8 @@ fn whole_lines(bytes: &[u8]) -> usize {
     newline.map_or(PIPE_BUF, |n| n + 1)
 }
 
-/// Returns whether a write failed because nobody reads any more: the reader of a pipe or socket has
-/// gone, or the other side of a terminal has been closed (`EIO`).
+/// Returns whether a write failed because its reader has gone. A terminal whose other side was closed
+/// fails with `EIO`.
 #[must_use]
 pub fn has_lost_reader(fd: BorrowedFd<'_>, error: &io::Error) -> bool {
     // A terminal without its other side no longer answers as a terminal, but has hung up. One that

@@ -136,8 +136,8 @@ impl JsonOutput {
         let (Ok(stat), Ok(stderr)) = (stat, rustix::fs::fstat(rustix::stdio::stderr())) else {
             return false;
         };
-        // What comes through a second opening of a regular file would overwrite what comes through
-        // the first one. This is refused.
+        // A second opening of a regular file has a cursor of its own, and would overwrite what the
+        // first one writes. The caller refuses it.
         let is_opened_again = matches!(self, Self::File(_))
             && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         !is_opened_again && same_file::is_same(&stat, &stderr)

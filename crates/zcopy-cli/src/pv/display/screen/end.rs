@@ -18,8 +18,8 @@ pub(super) struct ExitDeadline {
 }
 
 impl ExitDeadline {
-    /// Returns the deadline: a second from now if there is none yet, and now if the other display has
-    /// just given up.
+    /// Returns the deadline. The first call sets it to a second from now. If the other display has
+    /// just given up, the deadline is now.
     fn begin(&mut self, now: Instant) -> Instant {
         if self.is_hopeless(now) {
             return *self.deadline.insert(now);
