@@ -15,7 +15,8 @@ use crate::common::cli::keyword;
     name = "zc-cat",
     version,
     about = "Concatenate files to standard output, by the best route the kernel offers.\n\n\
-             Without FILE, or when FILE is -, read standard input."
+             Without FILE, or when FILE is -, read standard input.",
+    mut_arg("help", |help| help.alias("h")) // beside --highlight
 )]
 #[allow(
     clippy::struct_excessive_bools,

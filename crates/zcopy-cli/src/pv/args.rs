@@ -222,6 +222,7 @@ pub struct Args {
     #[arg(
         short = 'x',
         long,
+        alias = "ex", // beside --explain
         help = "Show the line also as the title of the window or of the process: window,process[:FORMAT]",
         value_name = "SPEC",
         value_parser = suggest(&["window", "process", "window,process"]),
@@ -236,7 +237,8 @@ pub struct Args {
     pub(crate) conemu: bool,
 
     /// Print the rates' least, mean, greatest and deviation at the end
-    #[arg(short = 'v', long, help_heading = "How")]
+    // `--sta` beside --stable.
+    #[arg(short = 'v', long, alias = "sta", help_heading = "How")]
     pub(crate) stats: bool,
 
     /// Draw even if standard error is no terminal, in the background, and while the terminal does
@@ -276,6 +278,7 @@ pub struct Args {
     #[arg(
         short = 'o',
         long,
+        alias = "o", // beside --on-progress
         value_name = "FILE",
         value_hint = ValueHint::FilePath,
         help_heading = "Transfer",

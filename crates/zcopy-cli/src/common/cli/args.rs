@@ -378,6 +378,58 @@ mod tests {
         }
     }
 
+    /// Asserts that each abbreviation which is clear among the original's options is so beside the
+    /// options that the original lacks, too.
+    fn keeps_abbreviations(mut command: Command, added: &[&str]) {
+        command.build();
+        let long = command.get_arguments().filter_map(|arg| arg.get_long());
+        let (ours, theirs): (Vec<_>, Vec<_>) = long.partition(|long| added.contains(long));
+        assert_eq!(ours.len(), added.len(), "{added:?}");
+        for &option in &theirs {
+            for abbreviation in (1..option.len()).map(|end| &option[..end]) {
+                let has_it = |long: &&&str| long.starts_with(abbreviation);
+                if theirs.iter().filter(has_it).count() > 1 || !ours.iter().any(|o| has_it(&o)) {
+                    continue;
+                }
+                let mut options = command.get_arguments();
+                let original = options.find(|arg| arg.get_long() == Some(option));
+                let aliases = original.and_then(clap::Arg::get_all_aliases);
+                let is_alias = aliases.is_some_and(|aliases| aliases.contains(&abbreviation));
+                assert!(is_alias, "--{abbreviation} is not clear beside {ours:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn options_of_our_own_leave_the_abbreviations_of_the_original_clear() {
+        let cat = [
+            "color",
+            "explain",
+            "highlight",
+            "stable",
+            "strict",
+            "timestamp",
+            "timestamp-delta",
+            "utc",
+        ];
+        keeps_abbreviations(command::<crate::cat::Args>(), &cat);
+        keeps_abbreviations(
+            command::<crate::tee::Args>(),
+            &["cache", "explain", "stable"],
+        );
+        keeps_abbreviations(command::<crate::yes::Args>(), &["explain"]);
+        let pv = [
+            "every",
+            "explain",
+            "hash",
+            "json",
+            "on-progress",
+            "per-file",
+            "stable",
+        ];
+        keeps_abbreviations(command::<crate::pv::Args>(), &pv);
+    }
+
     #[test]
     fn a_command_line_without_anything_has_nothing() {
         let (options, operands) = divide([], false).unwrap();

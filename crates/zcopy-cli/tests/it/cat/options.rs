@@ -16,6 +16,9 @@ fn options_may_follow_operands() {
 #[test]
 fn long_options_may_be_shortened() {
     run("cat --sta f").succeeds_with("hi\n");
+    let help = run("cat --h");
+    assert_eq!(help, run("cat --help"));
+    assert_eq!(help.status, 0, "{}", help.stderr);
 }
 
 #[test]
