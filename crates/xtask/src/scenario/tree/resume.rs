@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use anyhow::Context;
 use sha2::{Digest, Sha256};
@@ -26,18 +27,42 @@ const DATA: [(u64, usize); 4] = [
 /// The offsets of the digests that the earlier run has noted. The last one lies in the midst of
 /// data.
 const NOTED: [u64; 2] = [30 << 20, (40 << 20) + 100_001];
+/// How many bytes are compared at a time.
+const PIECE: usize = 1 << 20;
 /// How many bytes the earlier run has copied.
 const COPIED: u64 = (40 << 20) + 200_000;
+const SHORT: &[u8] = b"short";
 const PARTIAL: &str = ".zc-dircopy-partial0";
 /// The log of what the earlier run has copied.
 pub(crate) const LOG: &str = ".zc-dircopy-logfile0";
+
+/// What the long file holds. A sweep makes thousands of these files, and digests this once.
+static ORIGINAL: LazyLock<Original> = LazyLock::new(|| {
+    let mut bytes = vec![0; LEN as usize];
+    for (at, len) in DATA {
+        bytes[at as usize..][..len].copy_from_slice(&pattern(len));
+    }
+    Original {
+        digest: sha256(&bytes),
+        noted: NOTED.map(|offset| sha256(&bytes[..offset as usize])),
+        bytes,
+    }
+});
+
+#[derive(Debug)]
+struct Original {
+    bytes: Vec<u8>,
+    digest: String,
+    /// The digests of the bytes before [`NOTED`].
+    noted: [String; NOTED.len()],
+}
 
 /// Makes a source, and the copy that a killed run has left of it.
 pub(crate) fn make_begun_copy(dir: &Path) -> anyhow::Result<()> {
     let (source, copy) = (dir.join(SOURCE), dir.join(COPY));
     fs::create_dir_all(&source)?;
     fs::create_dir_all(&copy)?;
-    fs::write(source.join("short"), "short")?;
+    fs::write(source.join("short"), SHORT)?;
     let original = File::create(source.join(LONG))?;
     let partial = File::create(copy.join(PARTIAL))?;
     for (at, len) in DATA {
@@ -71,8 +96,7 @@ fn log_of(original: &Path) -> anyhow::Result<String> {
         stat.ctime(),
         stat.ctime_nsec()
     )];
-    for offset in NOTED {
-        let digest = digest_of_first(original, offset)?;
+    for (offset, digest) in NOTED.iter().zip(&ORIGINAL.noted) {
         lines.push(format!(" c {offset} sha256 {digest}\n"));
     }
     let mut chain = Sha256::digest(&log).to_vec();
@@ -86,11 +110,20 @@ fn log_of(original: &Path) -> anyhow::Result<String> {
     Ok(log)
 }
 
-/// The digest of the first bytes of a file.
-fn digest_of_first(path: &Path, len: u64) -> anyhow::Result<String> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(len).read_to_end(&mut bytes)?;
-    Ok(sha256(&bytes))
+/// Returns whether a file holds these bytes.
+fn holds(path: &Path, expected: &[u8]) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.len() != expected.len() as u64 {
+        return Ok(false);
+    }
+    let mut found = vec![0; PIECE];
+    for piece in expected.chunks(PIECE) {
+        file.read_exact(&mut found[..piece.len()])?;
+        if found[..piece.len()] != *piece {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Checks the copy after a run that goes on with it, and after one more.
@@ -140,19 +173,22 @@ fn lacks(observed: &Observed) -> anyhow::Result<Vec<String>> {
 
 /// Lists names that stand for other bytes than their originals', and wrong lines.
 fn mistakes_of_copy(observed: &Observed) -> anyhow::Result<Vec<String>> {
-    let (source, copy) = (observed.dir().join(SOURCE), observed.dir().join(COPY));
+    let copy = observed.dir().join(COPY);
     let mut wrong = Vec::new();
-    for name in [LONG, "short"] {
-        let expected = fs::read(source.join(name))?;
-        match fs::read(copy.join(name)) {
-            Ok(found) if found == expected => {}
-            Ok(_) => wrong.push(format!("{name} has other bytes than its original")),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+    let digest_of_short = sha256(SHORT);
+    let originals = [
+        (LONG, &ORIGINAL.bytes[..], &ORIGINAL.digest),
+        ("short", SHORT, &digest_of_short),
+    ];
+    for (name, expected, digest) in originals {
+        match holds(&copy.join(name), expected) {
+            Ok(true) => {}
+            Ok(false) => wrong.push(format!("{name} has other bytes than its original")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }
-        let digest = sha256(&expected);
         for (found, listed) in lines_of_manifests(&copy)? {
-            if listed == name && (found != digest || !copy.join(name).exists()) {
+            if listed == name && (found != *digest || !copy.join(name).exists()) {
                 wrong.push(format!("the line of {name} is wrong"));
             }
         }
