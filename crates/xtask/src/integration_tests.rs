@@ -127,8 +127,8 @@ impl Results {
     /// No results yet. `surroundings` is the heading of the first column.
     pub(crate) fn new(surroundings: &str) -> Self {
         let table = format!(
-            "| {surroundings} | tests of | passed | failed | not ended | ignored | seconds |\n\
-             |---|---|---:|---:|---:|---:|---:|\n"
+            "| {surroundings} | tests of | passed | with skips | failed | not ended | ignored | seconds |\n\
+             |---|---|---:|---:|---:|---:|---:|---:|\n"
         );
         Self {
             table,

@@ -328,7 +328,7 @@ impl fmt::Display for Ratios {
 /// The table of all cases, with the part of the slower side's speed that each copy has.
 fn table(measured: &mut [(&Case, Times)]) -> anyhow::Result<String> {
     let mut text = String::from(
-        "| disks | slower side alone | copy | of the slower side | `--jobs=1` | of the slower side |\n\
+        "| disks | slower side alone | copy | speed, alone = 1 | `--jobs=1` | speed, alone = 1 |\n\
          |---|---:|---:|---|---:|---|\n",
     );
     for (case, times) in measured {

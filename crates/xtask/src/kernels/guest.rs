@@ -64,8 +64,10 @@ impl Guest<'_> {
         let initramfs = self.pack_initramfs(scratch.path())?;
         let console = scratch.path().join("console");
         let limit = self.time_limit + START_UP;
-        // A guest that hangs is ended. Its console tells how far it came.
-        let mut qemu = Command::new("timeout");
+        // A guest that hangs is ended, and its console tells how far it came. None outlives this
+        // program.
+        let mut qemu = Command::new("setpriv");
+        qemu.args(["--pdeathsig", "TERM", "timeout"]);
         qemu.arg(limit.as_secs().to_string());
         qemu.arg("qemu-system-x86_64");
         qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max"]);
@@ -81,7 +83,7 @@ impl Guest<'_> {
         let root = "local,id=root,path=/,security_model=none,readonly=on,multidevs=remap";
         qemu.args(["-fsdev", root]);
         qemu.args(["-device", "virtio-9p-pci,fsdev=root,mount_tag=root"]);
-        qemu.stdin(Stdio::null()).status().context("timeout")?;
+        qemu.stdin(Stdio::null()).status().context("setpriv")?;
         let console = fs::read(&console).context("the guest's console")?;
         Ok(String::from_utf8_lossy(&console).replace('\r', ""))
     }

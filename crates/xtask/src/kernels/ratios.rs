@@ -69,7 +69,7 @@ impl Ratios {
 
 /// The ratios that a benchmark has printed.
 fn table(printed: &str) -> String {
-    let mut table = "| pair | of the best strategy | of read and write | of `std::io::copy` |\n\
+    let mut table = "| pair | speed, best strategy = 1 | speed, read and write = 1 | speed, `std::io::copy` = 1 |\n\
                      |---|---|---|---|\n"
         .to_owned();
     let mut pair = "";
