@@ -397,9 +397,9 @@ pub(crate) fn switches(args: &Args, form: Form) -> Result<Switches, String> {
         tab: args.conemu,
         ratio: false,
     };
-    // A name and a tab add to the default.
+    // A name and a tab add to the default. Titles have it beside objects, too.
     Ok(match (switches.is_nothing(), form) {
-        (true, Form::Line) => Switches {
+        (true, Form::Line | Form::Json) => Switches {
             name: switches.name,
             tab: switches.tab,
             ..Switches::by_default()

@@ -297,7 +297,8 @@ impl TransferView {
         let format = with_name_of(self.sampler.phase(), format);
         // Bars have the width of the terminal, but no terminal limits the length of a title.
         let line = render::uncut(&format, reading, &self.options());
-        if extra.window {
+        // Objects on standard error stay lines for programs.
+        if extra.window && self.settings.form != Form::Json {
             self.screen.set_window_title(line.trim_end());
         }
         if extra.process {

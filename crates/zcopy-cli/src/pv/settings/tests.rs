@@ -29,3 +29,15 @@ fn prefixes_of_a_rate_are_decimal_after_the_option_that_says_so() {
         assert_eq!(settings(&["-L", nothing]).rate_limit, None);
     }
 }
+
+/// They were empty.
+#[test]
+fn titles_beside_objects_have_the_default_line() {
+    let title = |arguments: &[&str]| {
+        let settings = settings(&[&["-x", "process"], arguments].concat());
+        format!("{:?}", settings.format_of_titles())
+    };
+    assert_eq!(title(&["--json"]), title(&[]));
+    assert_ne!(title(&["--json"]), title(&["-b"]));
+    assert_eq!(title(&["--json", "-b"]), title(&["-b"]));
+}

@@ -74,6 +74,7 @@ fn objects_on_a_terminal_have_no_escapes() {
     for arguments in [
         &["--json", "-M", "both", "--", "cat"][..],
         &["-c", "--json"],
+        &["-x", "window", "--json"],
     ] {
         let mut pv = zc_pv();
         pv.args(arguments);
