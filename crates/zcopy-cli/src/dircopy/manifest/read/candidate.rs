@@ -121,9 +121,12 @@ impl Candidate {
         };
         let last = last_line(&file, size)?;
         let is_ended = last.ends_with(b"\n");
+        // A run gives the lines their name before the comments. Without these when the header was
+        // read, the lines are those of another program, and the run's journal counts.
+        let had_info = !matches!(self.header, Ok(None));
         let info = match self.name.algorithm() {
-            Algorithm::Sha256 | Algorithm::Several(_) => None,
-            Algorithm::Blake3 => open_info(root, &name)?,
+            Algorithm::Blake3 if had_info => open_info(root, &name)?,
+            Algorithm::Blake3 | Algorithm::Sha256 | Algorithm::Several(_) => None,
         };
         if let Some((info, info_size)) = info {
             let info = Arc::new(info);
@@ -299,5 +302,57 @@ impl<R: Read> Read for HashingReader<R> {
         let n = self.inner.read(buffer)?;
         self.stream.update(&buffer[..n]);
         Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+    use crate::dircopy::manifest::kind::ManifestKind;
+
+    #[test]
+    fn comments_that_get_their_name_meanwhile_do_not_make_a_manifest_damaged() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let name: Name = "b3sum.2026-01-01.10.00.00.txt".parse().unwrap();
+        let line = format!("{}  a\n", "0f".repeat(32));
+        fs::write(path(&name.to_string()), &line).unwrap();
+        let root = File::open(dir.path()).unwrap();
+        let before = Candidate::read(root.as_fd(), name);
+
+        let header = Header {
+            time: "2026-01-01T10:00:00Z".parse().unwrap(),
+            source: b"card".to_vec(),
+            includes: Vec::new(),
+            journals: Vec::new(),
+            copied: Vec::new(),
+            kind: ManifestKind::Sums,
+        };
+        let mut comments = Vec::new();
+        header.write(&mut comments);
+        let mut hash = Stream::new(Algorithm::Sha256);
+        hash.update(&comments);
+        hash.update(line.as_bytes());
+        let end = End {
+            n_lines: 1,
+            digest: hash.finish(),
+        };
+        end.write(&mut comments);
+        fs::write(path(&format!("{name}.info")), comments).unwrap();
+
+        let after = Candidate::read(root.as_fd(), name);
+        for (candidate, is_foreign) in [(before, true), (after, false)] {
+            assert_eq!(candidate.is_foreign(), is_foreign);
+            let origin = Origin {
+                algorithm: Algorithm::Blake3,
+                is_foreign,
+                converts_paths: false,
+            };
+            let order = candidate.verify(root.as_fd(), origin);
+            assert_eq!(order.unwrap(), Order::Sorted);
+        }
     }
 }

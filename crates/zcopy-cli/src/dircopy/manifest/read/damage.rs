@@ -28,7 +28,7 @@ pub(crate) enum Damage {
     BagLine(u64),
     #[error("this program cannot make its digests, and no other manifest lists all of its files")]
     UnknownFunction,
-    #[error("the run that began it has failed, or was ended; the next one continues")]
+    #[error("the run that began it is under way, has failed or was ended; the next one continues")]
     Unfinished,
     #[error("{0}")]
     Other(&'static str),
