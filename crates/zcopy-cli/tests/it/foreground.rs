@@ -63,8 +63,9 @@ fn a_display_for_the_other_tests() {
 /// A shell script in which `$display` draws.
 fn script(script: &str) -> Command {
     let this = std::env::current_exe().unwrap();
+    // The binary has a thread more, which would let ^Z stop the process at once.
     let display = format!(
-        "{} --exact foreground::a_display_for_the_other_tests --nocapture",
+        "env --block-signal=TSTP {} --exact foreground::a_display_for_the_other_tests --nocapture",
         this.display()
     );
     let mut shell = Command::new("bash");

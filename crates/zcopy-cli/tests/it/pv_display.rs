@@ -25,6 +25,7 @@ mod numbers;
 mod objects;
 mod prompts;
 mod several;
+mod stops;
 mod switches;
 mod totals;
 mod when;

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::descriptors::close;
+use super::pending::{block, is_blocked, unblock};
 use super::signals::{is_ignored, reset};
 
 /// The bits of [`INHERITED`].
@@ -22,6 +23,8 @@ const SIGPIPE_IS_IGNORED: u8 = 4;
 const SIGXFSZ_IS_IGNORED: u8 = 8;
 
 const SIGTTOU_IS_IGNORED: u8 = 16;
+
+const SIGTSTP_IS_BLOCKED: u8 = 32;
 
 /// The signals that this process or Rust's runtime may set to be ignored, which new programs would
 /// inherit.
@@ -59,6 +62,9 @@ extern "C" fn take_note() {
             inherited |= bit;
         }
     }
+    if is_blocked(libc::SIGTSTP) {
+        inherited |= SIGTSTP_IS_BLOCKED;
+    }
     INHERITED.store(inherited, Ordering::Relaxed);
 }
 
@@ -88,7 +94,8 @@ pub fn restore_inherited() {
     }
 }
 
-/// Restores, in a program to be run, the ignored signals that this process inherited.
+/// Restores, in a program to be run, the ignored signals that this process inherited, and whether
+/// `SIGTSTP` was blocked.
 pub fn give_signals_back(command: &mut Command) {
     let inherited = INHERITED.load(Ordering::Relaxed);
     let give_back = move || {
@@ -101,8 +108,14 @@ pub fn give_signals_back(command: &mut Command) {
             // SAFETY: neither action runs code of this process.
             unsafe { libc::signal(signal, action) };
         }
+        if inherited & SIGTSTP_IS_BLOCKED == 0 {
+            unblock(libc::SIGTSTP);
+        } else {
+            block(libc::SIGTSTP);
+        }
         Ok(())
     };
-    // SAFETY: between fork(2) and execve(2) only signal(2) is called, which may be there.
+    // SAFETY: between fork(2) and execve(2) only calls on signals and their sets are made, which
+    // signal-safety(7) allows there.
     unsafe { command.pre_exec(give_back) };
 }

@@ -1,6 +1,16 @@
 //! Delivery of signals to the display thread.
+//!
+//! # How the process stops
+//!
+//! All threads block `TSTP`, so that it stays pending until the display has left the screen to the
+//! shell. Then [`stop`] lets it take effect. The kernel removes a pending `TSTP` when it generates
+//! `CONT`, and decides by itself which of them came last. So the process stops if, and only if, no
+//! `CONT` has come since the last `TSTP`: one that comes before the stop removes the `TSTP`, and one
+//! that comes later continues the process. A handler of `TSTP` could not know: a `CONT` that comes
+//! between its last look and the `raise` would be lost.
 
 use std::io::{self, Read as _};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,6 +18,8 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use signal_hook::consts::{
     SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
 };
@@ -17,8 +29,15 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 use crate::common::sys;
 use crate::common::threads;
 
-/// The pause after a failed read of the socket.
+/// The pause after a failed read of the socket, and the interval of checks for `TSTP` if there is no
+/// descriptor for it.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The interval of [`Event::Pause`] while `TSTP` is pending.
+const PAUSE_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The longest time that the display delays a stop. After that the process stops as it is.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The name of the thread that receives the signals. A process with such a thread handles `USR2`,
 /// which ends other processes.
@@ -31,7 +50,8 @@ pub enum Event {
     Resized,
     /// The user or the system ends the process. The value is the number of the signal.
     Interrupted(i32),
-    /// The user suspends the process (^Z): tidy up the screen, and call [`stop`].
+    /// The user suspends the process (^Z): tidy up the screen, and call [`stop`]. The event comes
+    /// again while the stop [is pending](is_stop_pending), and may come after that.
     Pause,
     /// The process continues, in the foreground or in the background.
     Continued,
@@ -44,8 +64,27 @@ pub enum Event {
 pub struct Signals {
     incoming: Handle,
     is_interrupted: Arc<AtomicBool>,
-    /// The signals that would end or stop the process.
-    taken: Vec<i32>,
+    /// The signals that would end the process.
+    ending: Vec<i32>,
+    /// `None` if `TSTP` is ignored.
+    _held_stops: Option<HeldStops>,
+}
+
+/// Keeps `TSTP` pending in this thread, and in those that it starts, until it is dropped there.
+#[derive(Debug)]
+struct HeldStops;
+
+impl HeldStops {
+    fn new() -> Self {
+        sys::block(SIGTSTP);
+        Self
+    }
+}
+
+impl Drop for HeldStops {
+    fn drop(&mut self) {
+        sys::unblock(SIGTSTP);
+    }
 }
 
 impl Signals {
@@ -61,6 +100,9 @@ impl Signals {
     /// After the drop, or if the channel has no receiver, the signals that end or stop the process
     /// do so.
     ///
+    /// The process must have no other threads, because they would let `TSTP` stop the process at
+    /// once. This thread must be the one that drops the subscription.
+    ///
     /// # Errors
     ///
     /// Returns the error of `sigaction(2)`, `socketpair(2)` or the creation of the thread.
@@ -73,17 +115,16 @@ impl Signals {
             .into_iter()
             .filter(|&signal| !sys::is_ignored(signal))
             .collect();
-        let pausing = (!sys::is_ignored(SIGTSTP)).then_some(SIGTSTP);
-        let mut taken = ending.clone();
-        taken.extend(pausing);
+        let held_stops = (!sys::is_ignored(SIGTSTP)).then(HeldStops::new);
+        let mut stops = held_stops.as_ref().map(|_| PendingStops::new());
         let (read, write) = UnixStream::pair()?;
-        let wanted = taken.iter().chain(&[SIGCONT, SIGWINCH, SIGUSR2]);
+        let wanted = ending.iter().chain(&[SIGCONT, SIGWINCH, SIGUSR2]);
         let delivery = SignalDelivery::with_pipe(read, write, SignalOnly, wanted)?;
         let incoming = delivery.handle();
         let mut signals = SignalIterator::new(delivery);
         // This comes after the iterator, so that an event follows whenever the flag is set.
         let is_interrupted = Arc::new(AtomicBool::new(false));
-        for signal in ending {
+        for &signal in &ending {
             signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
         }
         // They are handled and not ignored, so that commands do not inherit that.
@@ -91,11 +132,12 @@ impl Signals {
             signal_hook::flag::register(signal, Arc::default())?;
         }
         let started = threads::spawn(THREAD, move || {
-            while let Some(signal) = next(&mut signals) {
-                let event = meaning(signal);
+            while let Some(event) = next(&mut signals, &mut stops) {
                 let is_heard = events.send(event.into()).is_ok();
-                if !is_heard && matches!(event, Event::Interrupted(_) | Event::Pause) {
-                    sys::raise_default(signal);
+                match event {
+                    Event::Interrupted(signal) if !is_heard => sys::raise_default(signal),
+                    Event::Pause if !is_heard => sys::deliver_pending(SIGTSTP),
+                    _ => {}
                 }
             }
         });
@@ -103,7 +145,8 @@ impl Signals {
         let signals = Self {
             incoming,
             is_interrupted,
-            taken,
+            ending,
+            _held_stops: held_stops,
         };
         started.map(|_| signals)
     }
@@ -120,29 +163,91 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        for signal in &self.taken {
+        for signal in &self.ending {
             sys::reset(*signal);
         }
         self.incoming.close();
     }
 }
 
-/// Waits for the next signal. Returns `None` after the subscription has ended.
-fn next(
-    signals: &mut SignalIterator<SignalDelivery<UnixStream, SignalOnly>, SignalOnly>,
-) -> Option<i32> {
-    loop {
-        match signals.poll_signal(&mut |bytes: &mut UnixStream| Ok(wait_for_byte(bytes))) {
-            PollResult::Signal(signal) => return Some(signal),
-            PollResult::Closed => return None,
-            PollResult::Pending | PollResult::Err(_) => {}
+/// What the thread that receives signals knows of a pending `TSTP`.
+#[derive(Debug)]
+struct PendingStops {
+    /// Polls as readable while `TSTP` is pending. `None` if too many descriptors are open.
+    fd: Option<OwnedFd>,
+    /// When the pending `TSTP` was first seen.
+    since: Option<Instant>,
+}
+
+impl PendingStops {
+    fn new() -> Self {
+        Self {
+            fd: sys::pending_fd(SIGTSTP).ok(),
+            since: None,
+        }
+    }
+
+    /// Returns whether the display has to be told that `TSTP` is pending. If it has not stopped the
+    /// process in time, stops it.
+    fn are_due(&mut self) -> bool {
+        if !is_stop_pending() {
+            self.since = None;
+            return false;
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let is_late = since.elapsed() >= STOP_TIMEOUT;
+        if is_late {
+            sys::deliver_pending(SIGTSTP);
+            self.since = None;
+        }
+        !is_late
+    }
+
+    /// The descriptor to wait for, unless the display knows of the stop, and the longest wait.
+    fn awaited(&self) -> (Option<&OwnedFd>, Option<Duration>) {
+        match (self.since, &self.fd) {
+            (Some(_), _) => (None, Some(PAUSE_INTERVAL)),
+            (None, Some(fd)) => (Some(fd), None),
+            (None, None) => (None, Some(POLL_INTERVAL)),
         }
     }
 }
 
-/// Waits for a byte, which every signal sends. If the read fails, sleeps for [`POLL_INTERVAL`] and
-/// returns true.
-fn wait_for_byte(bytes: &mut UnixStream) -> bool {
+/// Waits for the next event. Returns `None` after the subscription has ended.
+fn next(
+    signals: &mut SignalIterator<SignalDelivery<UnixStream, SignalOnly>, SignalOnly>,
+    stops: &mut Option<PendingStops>,
+) -> Option<Event> {
+    loop {
+        let mut wait = |bytes: &mut UnixStream| Ok(wait_for_byte(bytes, stops.as_ref()));
+        match signals.poll_signal(&mut wait) {
+            PollResult::Signal(signal) => return Some(meaning(signal)),
+            PollResult::Closed => return None,
+            PollResult::Pending | PollResult::Err(_) => {
+                if stops.as_mut().is_some_and(PendingStops::are_due) {
+                    return Some(Event::Pause);
+                }
+            }
+        }
+    }
+}
+
+/// Waits for a byte, which every signal but `TSTP` sends. Returns false if there is none, and `TSTP`
+/// may be pending. If the read fails, sleeps for [`POLL_INTERVAL`] and returns true.
+fn wait_for_byte(bytes: &mut UnixStream, stops: Option<&PendingStops>) -> bool {
+    let (fd, timeout) = stops.map_or((None, None), PendingStops::awaited);
+    let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+    let fds = [bytes.as_fd(), fd.map_or(bytes.as_fd(), AsFd::as_fd)];
+    let mut fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let is_ready = match rustix::event::poll(&mut fds, timeout.as_ref()) {
+        Ok(_) => !fds[0].revents().is_empty(),
+        Err(Errno::INTR) => false,
+        // If poll(2) fails, the read waits.
+        Err(_) => true,
+    };
+    if !is_ready {
+        return false;
+    }
     match bytes.read(&mut [0]) {
         Ok(n) => n > 0,
         Err(error) if error.kind() == io::ErrorKind::Interrupted => false,
@@ -156,7 +261,6 @@ fn wait_for_byte(bytes: &mut UnixStream) -> bool {
 fn meaning(signal: i32) -> Event {
     match signal {
         SIGWINCH => Event::Resized,
-        SIGTSTP => Event::Pause,
         SIGCONT => Event::Continued,
         SIGUSR2 => Event::Requested,
         other => Event::Interrupted(other),
@@ -173,14 +277,21 @@ pub fn name(signal: i32) -> &'static str {
     }
 }
 
-/// Stops the process, as ^Z does by default, and returns the time for which it was stopped.
+/// Returns whether the process is about to stop: `TSTP` has come, and no `CONT` since.
+#[must_use]
+pub fn is_stop_pending() -> bool {
+    sys::is_pending(SIGTSTP)
+}
+
+/// Stops the process, as ^Z does by default, if a stop [is pending](is_stop_pending). Returns the
+/// time for which it was stopped.
 ///
 /// The kernel does not stop the process if no other process could continue it, as in a container
 /// without a shell.
 #[must_use = "the time asleep is no part of the elapsed time"]
 pub fn stop() -> Duration {
     let begin = Instant::now();
-    sys::raise_default(SIGTSTP);
+    sys::deliver_pending(SIGTSTP);
     begin.elapsed()
 }
 
@@ -200,7 +311,6 @@ mod tests {
         for (signal, event) in [
             (libc::SIGWINCH, Event::Resized),
             (libc::SIGTERM, Event::Interrupted(libc::SIGTERM)),
-            (libc::SIGTSTP, Event::Pause),
             (libc::SIGCONT, Event::Continued),
             (libc::SIGUSR2, Event::Requested),
         ] {

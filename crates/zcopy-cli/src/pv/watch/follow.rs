@@ -248,6 +248,10 @@ impl<'a> WatchLoop<'a> {
         let mut rows = first.rows;
         let mut due = self.begin + self.settings.interval;
         while !self.watch.is_over() {
+            if signals::is_stop_pending() {
+                self.stop();
+                due = Instant::now();
+            }
             let timeout = due.saturating_duration_since(Instant::now());
             match events.recv_timeout(timeout) {
                 Ok(Event::Resized) => {
@@ -255,14 +259,8 @@ impl<'a> WatchLoop<'a> {
                     due = Instant::now();
                 }
                 Ok(Event::Continued) => self.screen.measure(),
-                // There is no transfer to change.
-                Ok(Event::Requested) => {}
-                Ok(Event::Pause) => {
-                    self.screen.pause();
-                    self.stopped += signals::stop();
-                    self.screen.measure();
-                    due = Instant::now();
-                }
+                // There is no transfer to change, and the loop looks for stops before each event.
+                Ok(Event::Requested | Event::Pause) => {}
                 Ok(Event::Interrupted(signal)) => {
                     self.screen.finish();
                     for row in rows.iter().filter(|row| !row.reading.is_over) {
@@ -295,6 +293,13 @@ impl<'a> WatchLoop<'a> {
         self.screen.finish();
         status.add(self.close_objects());
         status
+    }
+
+    /// Leaves the screen to the shell, and stops the process.
+    fn stop(&mut self) {
+        self.screen.pause();
+        self.stopped += signals::stop();
+        self.screen.measure();
     }
 
     fn poll(&mut self, status: &mut Status) -> View {

@@ -220,9 +220,9 @@ fn messages_that_nobody_takes_hold_no_signal_up() {
 }
 
 #[test]
-fn commands_ignore_no_more_than_the_parent_did() {
+fn commands_ignore_and_block_no_more_than_the_parent_did() {
     for trap in ["", "trap '' TTOU XFSZ PIPE; "] {
-        let ignored = "grep SigIgn /proc/self/status";
+        let ignored = "grep Sig[BI] /proc/self/status";
         let script = format!("{trap}pv -qX --on-progress '{ignored} > ours' f; {ignored} > theirs");
         let outcome = super::run(&script);
         outcome.succeeds_with("");

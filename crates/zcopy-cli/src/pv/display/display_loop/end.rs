@@ -42,6 +42,11 @@ impl TransferView {
         };
         if let Some(hook) = self.hook.take() {
             let handle_signal = || {
+                if signals::is_stop_pending() {
+                    self.pause();
+                    let stopped = signals::stop();
+                    self.resume(stopped);
+                }
                 if let Ok(Event::Signal(Signal::Interrupted(signal))) =
                     events.recv_timeout(POLL_INTERVAL)
                 {

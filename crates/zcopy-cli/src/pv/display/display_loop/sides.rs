@@ -29,6 +29,9 @@ impl DisplayLoop {
     /// not be written.
     pub(crate) fn show(mut self, events: &Receiver<Event>) -> Status {
         while !self.all().all(|view| view.is_over) {
+            if signals::is_stop_pending() {
+                self.stop();
+            }
             let due = self.all().map(|view| view.next_due()).min();
             let timeout = due.map_or(super::IDLE_INTERVAL, |due| {
                 due.saturating_duration_since(Instant::now())
@@ -54,11 +57,8 @@ impl DisplayLoop {
             Event::Signal(Signal::Resized | Signal::Continued) => {
                 self.all().for_each(TransferView::measure);
             }
-            Event::Signal(Signal::Pause) => {
-                self.all().for_each(TransferView::pause);
-                let stopped = signals::stop();
-                self.all().for_each(|view| view.resume(stopped));
-            }
+            // The loop looks before each event.
+            Event::Signal(Signal::Pause) => {}
             Event::Signal(Signal::Interrupted(signal)) => {
                 match &mut self.output {
                     // The message appears at the side that is still drawn.
@@ -79,6 +79,13 @@ impl DisplayLoop {
             }
             event => self.first.answer(event),
         }
+    }
+
+    /// Leaves the screen to the shell, and stops the process.
+    fn stop(&mut self) {
+        self.all().for_each(TransferView::pause);
+        let stopped = signals::stop();
+        self.all().for_each(|view| view.resume(stopped));
     }
 
     /// Returns the view of a side that ends. Both sides write to the same reader.

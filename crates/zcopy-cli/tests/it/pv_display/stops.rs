@@ -1,0 +1,128 @@
+//! ^Z and `fg`, however soon one follows the other.
+
+use std::io::{PipeWriter, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::PATIENCE;
+use crate::child::{with_default_signals, zc_pv};
+use crate::screen::Terminal;
+
+/// In this time a process has received a signal, unless the machine is busy.
+const RECEIPT: Duration = Duration::from_millis(20);
+
+/// A display that shows how many bytes have come. It is alone in its process group, and the tests
+/// can continue it, so that the kernel stops it.
+struct Job {
+    terminal: Terminal,
+    child: Child,
+    source: PipeWriter,
+    n_bytes: usize,
+    _directory: TempDir,
+}
+
+impl Job {
+    fn with(option: &str, answers: bool) -> Self {
+        let (terminal, program) = Terminal::new(8, 72);
+        terminal.answer(answers);
+        let directory = TempDir::new().unwrap();
+        let (reader, source) = std::io::pipe().unwrap();
+        let mut pv = zc_pv();
+        pv.args([option, "-bi", "0.1"])
+            .env("TMPDIR", directory.path())
+            .env("TERM", "xterm-256color");
+        let child = with_default_signals(&pv)
+            .process_group(0)
+            .stdin(reader)
+            .stdout(Stdio::null())
+            .stderr(program)
+            .spawn()
+            .unwrap();
+        Self {
+            terminal,
+            child,
+            source,
+            n_bytes: 0,
+            _directory: directory,
+        }
+    }
+
+    fn send(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits until it shows a byte that comes now.
+    #[track_caller]
+    fn shows_another_byte(&mut self) {
+        self.source.write_all(b"x").unwrap();
+        self.n_bytes += 1;
+        let line = format!("{}.00  B", self.n_bytes);
+        self.terminal
+            .wait_for(|seen| seen.rows().iter().any(|row| row.starts_with(&line)));
+    }
+
+    #[track_caller]
+    fn wait_until_stopped(&self) {
+        let begin = Instant::now();
+        let stat = format!("/proc/{}/stat", self.child.id());
+        let is_stopped = || std::fs::read_to_string(&stat).unwrap().contains(") T ");
+        while !is_stopped() {
+            assert!(begin.elapsed() < PATIENCE, "it does not stop");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The display thread stopped the process after it had been continued, and nobody continued it
+/// again.
+#[test]
+fn a_process_that_is_continued_at_once_does_not_stop() {
+    for option in ["-f", "-c"] {
+        let mut job = Job::with(option, true);
+        job.shows_another_byte();
+        for n in 0..8 {
+            job.send(Signal::TSTP);
+            thread::sleep(Duration::from_micros(n * 50));
+            job.send(Signal::CONT);
+            job.shows_another_byte();
+        }
+    }
+}
+
+#[test]
+fn a_process_that_is_continued_while_it_waits_for_the_terminal_does_not_stop() {
+    let mut job = Job::with("-c", false);
+    job.terminal.wait_for(|seen| seen.questions() > 0);
+    job.send(Signal::TSTP);
+    thread::sleep(RECEIPT);
+    job.send(Signal::CONT);
+    for _ in 0..3 {
+        job.shows_another_byte();
+    }
+}
+
+#[test]
+fn a_process_that_is_to_stop_twice_is_continued_once() {
+    let mut job = Job::with("-c", false);
+    job.terminal.wait_for(|seen| seen.questions() > 0);
+    job.send(Signal::TSTP);
+    thread::sleep(RECEIPT);
+    job.send(Signal::TSTP);
+    job.wait_until_stopped();
+    job.send(Signal::CONT);
+    for _ in 0..3 {
+        job.shows_another_byte();
+    }
+}
