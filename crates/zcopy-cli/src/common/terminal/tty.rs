@@ -8,7 +8,13 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::{FileType, OFlags};
 use rustix::io::{Errno, IoSlice, ReadWriteFlags};
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios};
+use rustix::termios::LocalModes;
+
+use modes::QueryModes;
+pub use position::CursorPosition;
+
+mod modes;
+mod position;
 
 /// The pause after a descriptor that polls as ready has refused a write: a terminal may have less
 /// room than one character needs.
@@ -19,13 +25,6 @@ const MAX_QUEUE: usize = 1 << 20;
 
 /// The number of bytes that a pipe accepts without blocking if it polls as writable.
 const PIPE_BUF: usize = 4096;
-
-/// The query for the position of the cursor (DSR of ECMA-48).
-const CURSOR_QUERY: &[u8] = b"\x1b[6n";
-
-/// The most bytes that are read for an answer, `ESC[65535;65535R`, with what the user types
-/// meanwhile.
-const MAX_ANSWER: usize = 4096;
 
 /// A non-blocking output descriptor. It buffers what the terminal does not accept at once.
 #[derive(Debug)]
@@ -40,6 +39,8 @@ pub struct Tty {
     error: Option<Errno>,
     /// Whether a message was dropped because the queue was full.
     has_dropped: bool,
+    /// The modes of a query that ended when the terminal already belonged to another process.
+    left_modes: Option<QueryModes>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,15 +69,6 @@ pub struct Size {
     pub columns: u16,
     /// The height, in rows.
     pub rows: u16,
-}
-
-/// A position of the cursor, counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CursorPosition {
-    /// The row, from the top.
-    pub row: u16,
-    /// The column, from the left.
-    pub column: u16,
 }
 
 impl Tty {
@@ -124,6 +116,7 @@ impl Tty {
             pending: Vec::new(),
             error: None,
             has_dropped: false,
+            left_modes: None,
         })
     }
 
@@ -279,49 +272,6 @@ impl Tty {
         true
     }
 
-    /// Asks the terminal for the position of its cursor. Returns `None` if it does not answer in
-    /// time.
-    ///
-    /// Input from before the answer is lost: what is typed ahead, and what is typed until the
-    /// terminal answers. Input behind the answer stays.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the settings of the terminal cannot be changed. Returns `WouldBlock` if
-    /// the terminal does not accept the query, or if a program has turned its echo off: that
-    /// program would read the answer.
-    pub fn position(&mut self, timeout: Duration) -> io::Result<Option<CursorPosition>> {
-        let deadline = Instant::now() + timeout;
-        if !self.is_readable {
-            return Ok(None);
-        }
-        if !self.echoes() || !self.flush(Duration::ZERO) || !self.is_writable(Instant::now()) {
-            return Err(Errno::WOULDBLOCK.into());
-        }
-        let _raw = RawModeGuard::new(&self.fd)?;
-        if rustix::io::write(&self.fd, CURSOR_QUERY)? != CURSOR_QUERY.len() {
-            return Ok(None);
-        }
-        let mut answer = Vec::new();
-        while answer.len() < MAX_ANSWER && is_ready(&self.fd, PollFlags::IN, deadline) {
-            // A byte at a time, because bytes behind the answer belong to the next reader.
-            let mut byte = [0; 1];
-            match rustix::io::read(&self.fd, &mut byte) {
-                Ok(0) => break,
-                Ok(_) => answer.extend_from_slice(&byte),
-                // If poll(2) fails, nothing else ends the wait.
-                Err(Errno::AGAIN) if Instant::now() >= deadline => break,
-                Err(Errno::AGAIN) => std::thread::sleep(RETRY_DELAY),
-                Err(Errno::INTR) => {}
-                Err(_) => break,
-            }
-            if let position @ Some(_) = answered(&answer) {
-                return Ok(position);
-            }
-        }
-        Ok(None)
-    }
-
     /// Writes without waiting for a reader. The open pipe or socket may be that of others, and must
     /// not become non-blocking for them.
     fn write_now(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
@@ -388,33 +338,6 @@ impl AsFd for Tty {
     }
 }
 
-/// A guard that turns echo and line editing off until it is dropped.
-struct RawModeGuard<'a> {
-    fd: &'a OwnedFd,
-    before: Termios,
-}
-
-impl<'a> RawModeGuard<'a> {
-    fn new(fd: &'a OwnedFd) -> io::Result<Self> {
-        let before = rustix::termios::tcgetattr(fd)?;
-        let mut raw = before.clone();
-        raw.local_modes -= LocalModes::ECHO | LocalModes::ICANON;
-        // A read returns after one byte.
-        raw.special_codes[SpecialCodeIndex::VMIN] = 1;
-        raw.special_codes[SpecialCodeIndex::VTIME] = 0;
-        // At once, because a stopped terminal never drains.
-        rustix::termios::tcsetattr(fd, OptionalActions::Now, &raw)?;
-        Ok(Self { fd, before })
-    }
-}
-
-impl Drop for RawModeGuard<'_> {
-    fn drop(&mut self) {
-        // If this fails the terminal has gone.
-        let _ = rustix::termios::tcsetattr(self.fd, OptionalActions::Now, &self.before);
-    }
-}
-
 /// Waits until the descriptor is ready, at most until the deadline. Returns whether it is.
 fn is_ready(fd: &OwnedFd, wanted: PollFlags, deadline: Instant) -> bool {
     loop {
@@ -429,19 +352,6 @@ fn is_ready(fd: &OwnedFd, wanted: PollFlags, deadline: Instant) -> bool {
     }
 }
 
-/// Returns the position in the first answer among these bytes: `ESC[row;columnR`.
-fn answered(bytes: &[u8]) -> Option<CursorPosition> {
-    let text = String::from_utf8_lossy(bytes);
-    text.split("\x1b[").skip(1).find_map(|sequence| {
-        let (row, rest) = sequence.split_once(';')?;
-        let (column, _) = rest.split_once('R')?;
-        Some(CursorPosition {
-            row: row.parse().ok()?,
-            column: column.parse().ok()?,
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::IoSlice;
@@ -449,7 +359,7 @@ mod tests {
 
     use rustix::io::{Errno, ReadWriteFlags};
 
-    use super::{CursorPosition, Tty, answered};
+    use super::Tty;
 
     /// Another writer may fill the pipe between `poll` and `write`. The write then slept until
     /// somebody read.
@@ -468,27 +378,5 @@ mod tests {
         rustix::io::ioctl_fionbio(&writer, false).unwrap();
         let tty = Tty::on(writer.as_fd()).unwrap();
         assert_eq!(tty.write_now(b"message"), Err(Errno::AGAIN));
-    }
-
-    #[test]
-    fn an_answer_is_found_among_what_the_user_types() {
-        let position = Some(CursorPosition {
-            row: 12,
-            column: 80,
-        });
-        for bytes in [
-            &b"\x1b[12;80R"[..],
-            b"ls -l\x1b[A\x1b[12;80R",
-            b"\x1b[1;5A\x1b[12;80Rmore",
-        ] {
-            assert_eq!(answered(bytes), position, "{bytes:?}");
-        }
-    }
-
-    #[test]
-    fn half_an_answer_is_none() {
-        for bytes in [&b""[..], b"\x1b[12;8", b"\x1b[12", b"12;80R", b"\x1b[a;bR"] {
-            assert_eq!(answered(bytes), None, "{bytes:?}");
-        }
     }
 }

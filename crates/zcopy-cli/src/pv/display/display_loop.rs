@@ -157,8 +157,9 @@ impl TransferView {
     /// Leaves the screen to the shell before a pause.
     fn pause(&mut self) {
         // The terminal may have echoed ^Z over the line. If there are several displays, the first
-        // may have cleared the position of the rows already.
-        if !self.screen.has_own_row() {
+        // may have cleared the position of the rows already. The shell may have taken the terminal
+        // even from a display that draws in the background.
+        if !self.screen.has_own_row() && !self.screen.is_background() {
             self.draw_again();
         }
         self.screen.pause();

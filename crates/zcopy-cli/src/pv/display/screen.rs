@@ -147,6 +147,13 @@ impl Screen {
         self.setup.force || (self.tty.is_terminal() && self.tty.is_foreground())
     }
 
+    /// Returns whether the terminal is left to another process, even if this one is to draw all the
+    /// same.
+    #[must_use]
+    pub fn is_background(&self) -> bool {
+        !self.tty.is_foreground()
+    }
+
     /// Returns the first error of a write.
     #[must_use]
     pub fn write_error(&self) -> Option<io::Error> {
@@ -244,6 +251,7 @@ impl Screen {
     /// Reads the size of the terminal. This is called when the terminal may have been resized, and
     /// when the process returns to the foreground.
     pub fn measure(&mut self) {
+        self.tty.restore_modes();
         let now = self.tty.size();
         // Some terminals break lines that have become too long, and others cut them off.
         self.is_broken |= now.is_some_and(|now| usize::from(now.columns) < self.shown);

@@ -31,6 +31,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest wait for the lock: another process may be waiting for the terminal's answer.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(1500);
 
+/// The longest wait for the lock while the process is about to stop. If another process stops at the
+/// same time, it unlocks the file first.
+const STOP_TIMEOUT: Duration = Duration::from_millis(100);
+
 /// The pause before another attempt to lock the file.
 const RETRY_DELAY: Duration = Duration::from_millis(2);
 
@@ -209,9 +213,12 @@ impl Rows {
         if self.lock(LOCK_TIMEOUT) {
             let mut table = self.table();
             if let Origin::At(top) = table.top {
-                let mut frame = Vec::new();
-                layout::move_to(&mut frame, lowest(tty, &table, top, screen).into());
-                let _ = tty.put_while_echoing(&frame, timeout);
+                // The shell may have taken the terminal during the wait for the lock.
+                if tty.is_foreground() {
+                    let mut frame = Vec::new();
+                    layout::move_to(&mut frame, lowest(tty, &table, top, screen).into());
+                    let _ = tty.put_while_echoing(&frame, timeout);
+                }
                 table.messages.clear();
             }
             table.top = Origin::Unknown;
@@ -283,13 +290,20 @@ impl Rows {
     }
 
     fn lock(&mut self, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
+        let mut deadline = Instant::now() + timeout;
+        let mut stops = false;
         while !self.is_locked {
             match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => self.is_locked = true,
                 Err(Errno::INTR) => {}
                 Err(_) if Instant::now() >= deadline => return false,
-                Err(_) => thread::sleep(RETRY_DELAY),
+                Err(_) => {
+                    if !stops && sys::is_pending(libc::SIGTSTP) {
+                        stops = true;
+                        deadline = deadline.min(Instant::now() + STOP_TIMEOUT);
+                    }
+                    thread::sleep(RETRY_DELAY);
+                }
             }
         }
         true

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::PATIENCE;
+use super::{Desk, PATIENCE, has_row};
 use crate::child::{with_default_signals, zc_pv};
-use crate::screen::Terminal;
+use crate::screen::{CONTROL_Z, Terminal};
 
 /// In this time a process has received a signal, unless the machine is busy.
 const RECEIPT: Duration = Duration::from_millis(20);
@@ -125,4 +125,33 @@ fn a_process_that_is_to_stop_twice_is_continued_once() {
     for _ in 0..3 {
         job.shows_another_byte();
     }
+}
+
+/// The leader of the job stops first, and the shell takes the terminal. The display waited for the
+/// terminal's answer for a second more, restored the modes before that, and drew a frame.
+#[test]
+fn a_shell_that_has_taken_the_terminal_keeps_its_modes_and_its_screen() {
+    let mut desk = Desk::with(
+        "set -m; read -r line; sh -c 'pv -P pid -cbi 0.1 < in > /dev/null; :'
+         stty -echo -icrnl; echo stopped
+         until grep -q '^State:.T' /proc/$(cat pid)/status; do sleep 0.02; done
+         echo both; read -r line; stty sane; fg > /dev/null; echo over",
+    );
+    desk.answer(false);
+    desk.press(b"\n");
+    let source = desk.source();
+    desk.wait_for(|seen| seen.questions() > 0);
+    desk.press(CONTROL_Z);
+    desk.wait_for_row("both");
+    assert!(!desk.echoes());
+    assert!(
+        !has_row(&desk.seen(), "0.00  B"),
+        "{:?}",
+        desk.seen().rows()
+    );
+    desk.press(b"\n");
+    desk.wait_for_row("0.00  B");
+    drop(source);
+    assert!(has_row(&desk.seen(), "stopped"));
+    assert_eq!(desk.left().last().map(String::as_str), Some("over"));
 }
