@@ -328,7 +328,7 @@ impl fmt::Display for Ratios {
 /// The table of all cases, with the part of the slower side's speed that each copy has.
 fn table(measured: &mut [(&Case, Times)]) -> anyhow::Result<String> {
     let mut text = String::from(
-        "| disks | slower side alone | copy | speed, alone = 1 | `--jobs=1` | speed, alone = 1 |\n\
+        "| disks | slower side alone | copy | its speed (slower side = 1) | copy with `--jobs=1` | its speed (slower side = 1) |\n\
          |---|---:|---:|---|---:|---|\n",
     );
     for (case, times) in measured {

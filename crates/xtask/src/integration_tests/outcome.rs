@@ -15,7 +15,7 @@ pub(crate) struct Outcome {
     ignored: usize,
     failed: BTreeSet<String>,
     not_ended: BTreeSet<String>,
-    /// What tests left out: each name with the reason.
+    /// The names of tests that left out something, each with the reason.
     skips: BTreeSet<String>,
     seconds: u64,
 }

@@ -64,7 +64,7 @@ impl Guest<'_> {
         let initramfs = self.pack_initramfs(scratch.path())?;
         let console = scratch.path().join("console");
         let limit = self.time_limit + START_UP;
-        // A guest that hangs is ended, and its console tells how far it came. None outlives this
+        // A guest that hangs is ended, and its console tells how far it came. No guest outlives this
         // program.
         let mut qemu = Command::new("setpriv");
         qemu.args(["--pdeathsig", "TERM", "timeout"]);
@@ -197,7 +197,8 @@ struct Server(Child);
 impl Server {
     fn start(dir: &Path, socket: &Path) -> anyhow::Result<Self> {
         // Debian keeps it out of the path.
-        let mut daemon = Command::new("/usr/lib/qemu/virtiofsd");
+        let mut daemon = Command::new("setpriv");
+        daemon.args(["--pdeathsig", "TERM", "/usr/lib/qemu/virtiofsd"]);
         daemon.arg(format!("--socket-path={}", socket.display()));
         daemon.arg("-o").arg(format!("source={}", dir.display()));
         daemon

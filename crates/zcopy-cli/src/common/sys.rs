@@ -20,7 +20,8 @@ pub use descriptors::{allow_descriptors, check_open, close_file, hold_closed_des
 pub(crate) use descriptors::{close_stdin, close_stdout, duplicate, most_descriptors};
 pub use inherited::{give_signals_back, restore_inherited};
 pub use locks::{is_byte_locked, lock_byte};
-pub use pending::{block, deliver_pending, is_pending, pending_fd, unblock};
+pub(crate) use pending::is_blocked;
+pub use pending::{block_signal, deliver_pending, is_pending, signalfd, unblock_signal};
 pub(crate) use signals::{FirstSignal, do_not_restart_calls, end_on_second};
 pub use signals::{
     ignore_sigint, ignore_sigpipe, ignore_sigttou, ignore_sigxfsz, is_ignored, raise_default, reset,

@@ -27,7 +27,7 @@ const DATA: [(u64, usize); 4] = [
 /// The offsets of the digests that the earlier run has noted. The last one lies in the midst of
 /// data.
 const NOTED: [u64; 2] = [30 << 20, (40 << 20) + 100_001];
-/// How many bytes are compared at a time.
+/// The number of bytes that are compared at a time.
 const PIECE: usize = 1 << 20;
 /// How many bytes the earlier run has copied.
 const COPIED: u64 = (40 << 20) + 200_000;
@@ -36,7 +36,7 @@ const PARTIAL: &str = ".zc-dircopy-partial0";
 /// The log of what the earlier run has copied.
 pub(crate) const LOG: &str = ".zc-dircopy-logfile0";
 
-/// What the long file holds. A sweep makes thousands of these files, and digests this once.
+/// The bytes of the long file. A sweep makes thousands of these files, and digests this once.
 static ORIGINAL: LazyLock<Original> = LazyLock::new(|| {
     let mut bytes = vec![0; LEN as usize];
     for (at, len) in DATA {

@@ -378,8 +378,8 @@ mod tests {
         }
     }
 
-    /// Asserts that each abbreviation which is clear among the original's options is so beside the
-    /// options that the original lacks, too.
+    /// Asserts that each abbreviation which is unambiguous among the original's options is so
+    /// beside the options that the original lacks, too.
     fn keeps_abbreviations(mut command: Command, added: &[&str]) {
         command.build();
         let long = command.get_arguments().filter_map(|arg| arg.get_long());
@@ -395,13 +395,13 @@ mod tests {
                 let original = options.find(|arg| arg.get_long() == Some(option));
                 let aliases = original.and_then(clap::Arg::get_all_aliases);
                 let is_alias = aliases.is_some_and(|aliases| aliases.contains(&abbreviation));
-                assert!(is_alias, "--{abbreviation} is not clear beside {ours:?}");
+                assert!(is_alias, "--{abbreviation} is ambiguous beside {ours:?}");
             }
         }
     }
 
     #[test]
-    fn options_of_our_own_leave_the_abbreviations_of_the_original_clear() {
+    fn options_of_our_own_leave_the_abbreviations_of_the_original_unambiguous() {
         let cat = [
             "color",
             "explain",

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::descriptors::close;
-use super::pending::{block, is_blocked, unblock};
+use super::pending::{block_signal, is_blocked, unblock_signal};
 use super::signals::{is_ignored, reset};
 
 /// The bits of [`INHERITED`].
@@ -109,9 +109,9 @@ pub fn give_signals_back(command: &mut Command) {
             unsafe { libc::signal(signal, action) };
         }
         if inherited & SIGTSTP_IS_BLOCKED == 0 {
-            unblock(libc::SIGTSTP);
+            unblock_signal(libc::SIGTSTP);
         } else {
-            block(libc::SIGTSTP);
+            block_signal(libc::SIGTSTP);
         }
         Ok(())
     };

@@ -6,26 +6,26 @@ use std::os::fd::{FromRawFd as _, OwnedFd};
 /// Blocks a signal in this thread, and in the threads that it starts from now on.
 ///
 /// If all threads block it, the kernel keeps it pending.
-pub fn block(signal: i32) {
+pub fn block_signal(signal: i32) {
     change_mask(libc::SIG_BLOCK, signal);
 }
 
-/// Undoes [`block`] in this thread. A pending signal takes effect at once.
-pub fn unblock(signal: i32) {
+/// Undoes [`block_signal`] in this thread. A pending signal takes effect at once.
+pub fn unblock_signal(signal: i32) {
     change_mask(libc::SIG_UNBLOCK, signal);
 }
 
 /// Lets a signal that is blocked and pending take effect in this thread. Does nothing if it is not
 /// pending.
 pub fn deliver_pending(signal: i32) {
-    if is_blocked(signal) {
+    if is_pending(signal) {
         // The kernel delivers it before the call returns.
-        unblock(signal);
-        block(signal);
+        unblock_signal(signal);
+        block_signal(signal);
     }
 }
 
-/// Returns whether a signal is blocked in this thread, and has been sent.
+/// Returns whether a signal is blocked in this thread, and was sent to the thread or to the process.
 #[must_use]
 pub fn is_pending(signal: i32) -> bool {
     let mut pending = empty_set();
@@ -36,12 +36,13 @@ pub fn is_pending(signal: i32) -> bool {
     }
 }
 
-/// Returns a descriptor that polls as readable while a signal is pending.
+/// Returns a descriptor that polls as readable while a signal to the polling thread or to the
+/// process is pending.
 ///
 /// # Errors
 ///
 /// Returns the error of `signalfd(2)`.
-pub fn pending_fd(signal: i32) -> io::Result<OwnedFd> {
+pub fn signalfd(signal: i32) -> io::Result<OwnedFd> {
     let set = set_of(signal);
     let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
     // SAFETY: the set outlives the call.
@@ -53,7 +54,7 @@ pub fn pending_fd(signal: i32) -> io::Result<OwnedFd> {
 }
 
 /// Returns whether a signal is blocked in this thread.
-pub(super) fn is_blocked(signal: i32) -> bool {
+pub(crate) fn is_blocked(signal: i32) -> bool {
     let mut mask = empty_set();
     // SAFETY: no new mask is given, and the set outlives the calls.
     unsafe {

@@ -248,8 +248,8 @@ impl Screen {
         }
     }
 
-    /// Reads the size of the terminal. This is called when the terminal may have been resized, and
-    /// when the process returns to the foreground.
+    /// Reads the size of the terminal, and restores its modes if a query could not. This is called
+    /// when the terminal may have been resized, and when the process returns to the foreground.
     pub fn measure(&mut self) {
         self.tty.restore_modes();
         let now = self.tty.size();

@@ -31,9 +31,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest wait for the lock: another process may be waiting for the terminal's answer.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(1500);
 
-/// The longest wait for the lock while the process is about to stop. If another process stops at the
-/// same time, it unlocks the file first.
-const STOP_TIMEOUT: Duration = Duration::from_millis(100);
+/// The longest wait for the lock while the process is about to stop. A display that stops at the same
+/// time at ^Z unlocks the file first.
+const STOPPING_LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The pause before another attempt to lock the file.
 const RETRY_DELAY: Duration = Duration::from_millis(2);
@@ -104,7 +104,8 @@ impl Rows {
                 is_locked: false,
                 line: String::new(),
             };
-            if !rows.lock(LOCK_TIMEOUT) {
+            // A shorter wait would cost a process its row for good.
+            if !rows.lock_within(LOCK_TIMEOUT, || false) {
                 return Err(Errno::WOULDBLOCK.into());
             }
             // The last user may have removed the file between the two calls.
@@ -289,18 +290,25 @@ impl Rows {
         self.file.set_len(text.len() as u64)
     }
 
+    /// Locks the file. Returns whether it could do so in time, or soon enough for a process that is
+    /// about to stop.
     fn lock(&mut self, timeout: Duration) -> bool {
+        self.lock_within(timeout, || sys::is_pending(libc::SIGTSTP))
+    }
+
+    /// Locks the file, for which it waits less long once the process is in a hurry.
+    fn lock_within(&mut self, timeout: Duration, is_in_hurry: impl Fn() -> bool) -> bool {
         let mut deadline = Instant::now() + timeout;
-        let mut stops = false;
+        let mut is_shortened = false;
         while !self.is_locked {
             match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => self.is_locked = true,
                 Err(Errno::INTR) => {}
                 Err(_) if Instant::now() >= deadline => return false,
                 Err(_) => {
-                    if !stops && sys::is_pending(libc::SIGTSTP) {
-                        stops = true;
-                        deadline = deadline.min(Instant::now() + STOP_TIMEOUT);
+                    if !is_shortened && is_in_hurry() {
+                        is_shortened = true;
+                        deadline = deadline.min(Instant::now() + STOPPING_LOCK_TIMEOUT);
                     }
                     thread::sleep(RETRY_DELAY);
                 }

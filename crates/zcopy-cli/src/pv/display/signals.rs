@@ -10,11 +10,12 @@
 //! between its last look and the `raise` would be lost.
 
 use std::io::{self, Read as _};
+use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval of [`Event::Pause`] while `TSTP` is pending.
 const PAUSE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The longest time that the display delays a stop. After that the process stops as it is.
+/// The longest time that the display delays a stop. After that the process stops as it is, and the
+/// display counts the time asleep.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The name of the thread that receives the signals. A process with such a thread handles `USR2`,
@@ -67,23 +69,33 @@ pub struct Signals {
     /// The signals that would end the process.
     ending: Vec<i32>,
     /// `None` if `TSTP` is ignored.
-    _held_stops: Option<HeldStops>,
+    _blocked_tstp: Option<BlockedTstp>,
 }
 
-/// Keeps `TSTP` pending in this thread, and in those that it starts, until it is dropped there.
+/// Keeps `TSTP` pending in this thread and in those that it starts. The drop gives this thread the
+/// mask that it had before, so that no other thread may drop it.
 #[derive(Debug)]
-struct HeldStops;
+struct BlockedTstp {
+    was_blocked: bool,
+    _not_send: PhantomData<MutexGuard<'static, ()>>,
+}
 
-impl HeldStops {
+impl BlockedTstp {
     fn new() -> Self {
-        sys::block(SIGTSTP);
-        Self
+        let was_blocked = sys::is_blocked(SIGTSTP);
+        sys::block_signal(SIGTSTP);
+        Self {
+            was_blocked,
+            _not_send: PhantomData,
+        }
     }
 }
 
-impl Drop for HeldStops {
+impl Drop for BlockedTstp {
     fn drop(&mut self) {
-        sys::unblock(SIGTSTP);
+        if !self.was_blocked {
+            sys::unblock_signal(SIGTSTP);
+        }
     }
 }
 
@@ -101,7 +113,7 @@ impl Signals {
     /// do so.
     ///
     /// The process must have no other threads, because they would let `TSTP` stop the process at
-    /// once. This thread must be the one that drops the subscription.
+    /// once. A `TSTP` that the parent blocked stops it all the same.
     ///
     /// # Errors
     ///
@@ -115,8 +127,8 @@ impl Signals {
             .into_iter()
             .filter(|&signal| !sys::is_ignored(signal))
             .collect();
-        let held_stops = (!sys::is_ignored(SIGTSTP)).then(HeldStops::new);
-        let mut stops = held_stops.as_ref().map(|_| PendingStops::new());
+        let blocked_tstp = (!sys::is_ignored(SIGTSTP)).then(BlockedTstp::new);
+        let mut stops = blocked_tstp.as_ref().map(|_| PendingTstp::new());
         let (read, write) = UnixStream::pair()?;
         let wanted = ending.iter().chain(&[SIGCONT, SIGWINCH, SIGUSR2]);
         let delivery = SignalDelivery::with_pipe(read, write, SignalOnly, wanted)?;
@@ -146,7 +158,7 @@ impl Signals {
             incoming,
             is_interrupted,
             ending,
-            _held_stops: held_stops,
+            _blocked_tstp: blocked_tstp,
         };
         started.map(|_| signals)
     }
@@ -172,17 +184,17 @@ impl Drop for Signals {
 
 /// What the thread that receives signals knows of a pending `TSTP`.
 #[derive(Debug)]
-struct PendingStops {
-    /// Polls as readable while `TSTP` is pending. `None` if too many descriptors are open.
+struct PendingTstp {
+    /// Polls as readable while `TSTP` is pending. `None` if the kernel gives no such descriptor.
     fd: Option<OwnedFd>,
     /// When the pending `TSTP` was first seen.
     since: Option<Instant>,
 }
 
-impl PendingStops {
+impl PendingTstp {
     fn new() -> Self {
         Self {
-            fd: sys::pending_fd(SIGTSTP).ok(),
+            fd: sys::signalfd(SIGTSTP).ok(),
             since: None,
         }
     }
@@ -216,15 +228,20 @@ impl PendingStops {
 /// Waits for the next event. Returns `None` after the subscription has ended.
 fn next(
     signals: &mut SignalIterator<SignalDelivery<UnixStream, SignalOnly>, SignalOnly>,
-    stops: &mut Option<PendingStops>,
+    stops: &mut Option<PendingTstp>,
 ) -> Option<Event> {
     loop {
         let mut wait = |bytes: &mut UnixStream| Ok(wait_for_byte(bytes, stops.as_ref()));
         match signals.poll_signal(&mut wait) {
-            PollResult::Signal(signal) => return Some(meaning(signal)),
+            PollResult::Signal(signal) => {
+                if let (SIGCONT, Some(stop)) = (signal, &mut *stops) {
+                    stop.since = None;
+                }
+                return Some(meaning(signal));
+            }
             PollResult::Closed => return None,
             PollResult::Pending | PollResult::Err(_) => {
-                if stops.as_mut().is_some_and(PendingStops::are_due) {
+                if stops.as_mut().is_some_and(PendingTstp::are_due) {
                     return Some(Event::Pause);
                 }
             }
@@ -234,8 +251,8 @@ fn next(
 
 /// Waits for a byte, which every signal but `TSTP` sends. Returns false if there is none, and `TSTP`
 /// may be pending. If the read fails, sleeps for [`POLL_INTERVAL`] and returns true.
-fn wait_for_byte(bytes: &mut UnixStream, stops: Option<&PendingStops>) -> bool {
-    let (fd, timeout) = stops.map_or((None, None), PendingStops::awaited);
+fn wait_for_byte(bytes: &mut UnixStream, stops: Option<&PendingTstp>) -> bool {
+    let (fd, timeout) = stops.map_or((None, None), PendingTstp::awaited);
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     let fds = [bytes.as_fd(), fd.map_or(bytes.as_fd(), AsFd::as_fd)];
     let mut fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));

@@ -30,7 +30,7 @@ fn prefixes_of_a_rate_are_decimal_after_the_option_that_says_so() {
     }
 }
 
-/// They were empty.
+/// Titles were empty.
 #[test]
 fn titles_beside_objects_have_the_default_line() {
     let title = |arguments: &[&str]| {

@@ -14,7 +14,7 @@ fn options_may_be_shortened_combined_repeated_and_follow_operands() {
         "pv --quie --stop --siz 4 f g",
         "pv f --qui g --size 4 --stop-at",
         "pv -q -q -s 9 -s 4 -S f g",
-        "pv -q --sta --o - -s 4 -S f g",
+        "pv -q --o - -s 4 -S f g",
         "pv -q --ex process -s 4 -S f g",
     ] {
         as_pv(script).succeeds_with("hi\nt");

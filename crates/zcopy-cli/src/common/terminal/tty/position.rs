@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use rustix::termios::QueueSelector;
 
 use super::{RETRY_DELAY, Tty};
 use crate::common::sys;
@@ -16,6 +17,10 @@ const CURSOR_QUERY: &[u8] = b"\x1b[6n";
 /// The most bytes that are read for an answer, `ESC[65535;65535R`, with what the user types
 /// meanwhile.
 const MAX_ANSWER: usize = 4096;
+
+/// The longest wait for an answer while the process is about to stop. A later answer goes to the
+/// shell, as what the user types does.
+const STOPPING_ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A position of the cursor, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +53,7 @@ impl Tty {
             return Err(Errno::WOULDBLOCK.into());
         }
         // Without the descriptor, a stop waits for the answer.
-        let stop = sys::pending_fd(libc::SIGTSTP).ok();
+        let stop = sys::signalfd(libc::SIGTSTP).ok();
         let modes = self.begin_query()?;
         let answer = self.query_position(stop.as_ref(), deadline);
         self.end_query(modes);
@@ -57,17 +62,31 @@ impl Tty {
 
     fn query_position(
         &self,
-        stop: Option<&OwnedFd>,
-        deadline: Instant,
+        mut stop: Option<&OwnedFd>,
+        mut deadline: Instant,
     ) -> io::Result<Option<CursorPosition>> {
         if sys::is_pending(libc::SIGTSTP) {
             return Err(Errno::WOULDBLOCK.into());
         }
+        // The answer to an earlier query may have come too late for it.
+        rustix::termios::tcflush(&self.fd, QueueSelector::IFlush)?;
         if rustix::io::write(&self.fd, CURSOR_QUERY)? != CURSOR_QUERY.len() {
             return Ok(None);
         }
-        let mut answer = Vec::new();
-        while answer.len() < MAX_ANSWER && self.has_input(stop, deadline)? {
+        let (mut answer, mut position) = (Vec::new(), None);
+        let mut is_stopping = false;
+        while answer.len() < MAX_ANSWER {
+            match self.wait_for_input(stop, deadline) {
+                Awaited::Input => {}
+                Awaited::Stop => {
+                    // The shell would take an answer for input.
+                    is_stopping = true;
+                    stop = None;
+                    deadline = deadline.min(Instant::now() + STOPPING_ANSWER_TIMEOUT);
+                    continue;
+                }
+                Awaited::Nothing => break,
+            }
             // A byte at a time, because bytes behind the answer belong to the next reader.
             let mut byte = [0; 1];
             match rustix::io::read(&self.fd, &mut byte) {
@@ -79,34 +98,40 @@ impl Tty {
                 Err(Errno::INTR) => {}
                 Err(_) => break,
             }
-            if let position @ Some(_) = answered(&answer) {
-                return Ok(position);
+            position = answered(&answer);
+            if position.is_some() {
+                break;
             }
         }
-        Ok(None)
+        if is_stopping {
+            return Err(Errno::WOULDBLOCK.into());
+        }
+        Ok(position)
     }
 
-    /// Waits for input, at most until the deadline. Returns whether there is some.
-    ///
-    /// # Errors
-    ///
-    /// Returns `WouldBlock` if `stop` becomes readable.
-    fn has_input(&self, stop: Option<&OwnedFd>, deadline: Instant) -> io::Result<bool> {
+    /// Waits for input, or until `stop` becomes readable, at most until the deadline.
+    fn wait_for_input(&self, stop: Option<&OwnedFd>, deadline: Instant) -> Awaited {
         let fds = [self.fd.as_fd(), stop.unwrap_or(&self.fd).as_fd()];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let mut fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
             match rustix::event::poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
-                Ok(0) => return Ok(false),
+                Ok(0) => return Awaited::Nothing,
                 Err(Errno::INTR) => {}
-                Ok(_) if stop.is_some() && !fds[1].revents().is_empty() => {
-                    return Err(Errno::WOULDBLOCK.into());
-                }
+                Ok(_) if fds[0].revents().is_empty() => return Awaited::Stop,
                 // If poll(2) fails, the read reports the error.
-                Ok(_) | Err(_) => return Ok(true),
+                Ok(_) | Err(_) => return Awaited::Input,
             }
         }
     }
+}
+
+/// What ends a wait for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Awaited {
+    Input,
+    Stop,
+    Nothing,
 }
 
 /// Returns the position in the first answer among these bytes: `ESC[row;columnR`.
