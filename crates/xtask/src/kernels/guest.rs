@@ -205,7 +205,7 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        let server = Self(daemon.spawn().context("/usr/lib/qemu/virtiofsd")?);
+        let server = Self(daemon.spawn().context("setpriv")?);
         let deadline = Instant::now() + Duration::from_secs(10);
         while !socket.exists() {
             ensure!(Instant::now() < deadline, "virtiofsd does not start");

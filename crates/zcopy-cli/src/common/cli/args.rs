@@ -378,8 +378,8 @@ mod tests {
         }
     }
 
-    /// Asserts that the original has so many options, beside which the others were added, and that
-    /// the added ones leave the abbreviations of the original's options unambiguous.
+    /// Asserts that a tool has `n_original` options of its original and those in `added`. Each
+    /// abbreviation of the original's options must stay unambiguous beside the added ones.
     fn keeps_abbreviations(mut command: Command, n_original: usize, added: &[&str]) {
         command.build();
         let long = command.get_arguments().filter_map(|arg| arg.get_long());

@@ -182,7 +182,7 @@ impl Drop for Signals {
     }
 }
 
-/// What the thread that receives signals knows of a pending `TSTP`.
+/// The pending `TSTP`, as the thread that receives signals sees it.
 #[derive(Debug)]
 struct PendingTstp {
     /// Polls as readable while `TSTP` is pending. `None` if the kernel gives no such descriptor.
@@ -249,7 +249,7 @@ fn next(
     }
 }
 
-/// Waits for a byte, which every signal but `TSTP` sends. Returns false if there is none, and `TSTP`
+/// Waits for a byte. Every signal but `TSTP` sends one. Returns false if no byte has come: then `TSTP`
 /// may be pending. If the read fails, sleeps for [`POLL_INTERVAL`] and returns true.
 fn wait_for_byte(bytes: &mut UnixStream, stops: Option<&PendingTstp>) -> bool {
     let (fd, timeout) = stops.map_or((None, None), PendingTstp::awaited);

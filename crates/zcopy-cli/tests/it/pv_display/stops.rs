@@ -85,8 +85,7 @@ impl Drop for Job {
     }
 }
 
-/// The display thread stopped the process after it had been continued, and nobody continued it
-/// again.
+/// CONT came first, the display thread stopped the process then, and no second CONT followed.
 #[test]
 fn a_process_that_is_continued_at_once_does_not_stop() {
     for option in ["-f", "-c"] {

@@ -126,7 +126,7 @@ impl Tty {
     }
 }
 
-/// What ends a wait for an answer.
+/// The event that ends a wait for an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Awaited {
     Input,
