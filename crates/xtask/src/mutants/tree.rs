@@ -226,10 +226,12 @@ impl Tree {
     }
 
     /// Has a command run in the copy, with this number of random cases, and without the debugging
-    /// information that would have to be linked each time.
+    /// information that would have to be linked each time. The compiler keeps what a mutant leaves
+    /// as it was, whatever the surroundings say.
     fn configure(&self, command: &mut Command, cases: u32) {
         command
             .current_dir(&self.root)
+            .env("CARGO_INCREMENTAL", "1")
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
             .env("CARGO_PROFILE_TEST_DEBUG", "0")
             .env("PROPTEST_RNG_SEED", "1")
