@@ -8,8 +8,9 @@ use std::thread;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_send_buffer_size_force;
 use rustix::net::{RecvFlags, SocketType, recv};
-use zcopy::{Ended, Report, Strategy, Transfer};
+use zcopy::{Ended, Error, Report, Side, Strategy, Transfer};
 
 use crate::concurrency::bounded;
 use crate::endpoints::{named_pipe, null, packets, pipe, unix};
@@ -19,7 +20,7 @@ use crate::files::{
 use crate::mounts::Fs;
 use crate::options::run_also_to;
 use crate::refused::{is_allowed, needs};
-use crate::skip::skip;
+use crate::skip::{is_root, skip};
 
 /// The options and sinks of a transfer from a packet pipe.
 #[derive(Clone, Copy, Debug)]
@@ -56,12 +57,12 @@ fn allowed_setups() -> impl Iterator<Item = Setup> {
     })
 }
 
-/// Runs a transfer into a file, and returns its report and the bytes that arrived.
-fn transferred(
+/// Runs a transfer into a file, and returns its outcome and the bytes that arrived.
+fn outcome_of(
     setup: Setup,
     source: &OwnedFd,
     option: impl FnOnce(Transfer<'_>) -> Transfer<'_>,
-) -> (Report, Vec<u8>) {
+) -> (Result<Report, Error>, Vec<u8>) {
     let (sink, other_sink) = (file(b""), file(b""));
     let fd = match setup {
         Setup::ToAppend => appending(&sink),
@@ -80,13 +81,23 @@ fn transferred(
         Setup::Ticking => transfer.tick(std::time::Duration::from_secs(3600)),
     };
     let to_two = matches!(setup, Setup::ToTwo | Setup::ToTwoInspected);
-    let report = run_also_to(transfer, to_two.then_some(&other_sink));
-    let report = report.unwrap_or_else(|error| panic!("{setup:?}: {error:#}"));
+    let outcome = run_also_to(transfer, to_two.then_some(&other_sink));
     let arrived = contents(&sink);
-    assert_eq!(arrived.len() as u64, report.bytes(), "{setup:?}");
     if to_two {
         assert_same(&contents(&other_sink), &arrived, "the other sink");
     }
+    (outcome, arrived)
+}
+
+/// Runs a transfer into a file, and returns its report and the bytes that arrived.
+fn transferred(
+    setup: Setup,
+    source: &OwnedFd,
+    option: impl FnOnce(Transfer<'_>) -> Transfer<'_>,
+) -> (Report, Vec<u8>) {
+    let (outcome, arrived) = outcome_of(setup, source, option);
+    let report = outcome.unwrap_or_else(|error| panic!("{setup:?}: {error:#}"));
+    assert_eq!(arrived.len() as u64, report.bytes(), "{setup:?}");
     (report, arrived)
 }
 
@@ -254,6 +265,44 @@ fn a_message_that_replaces_the_one_peeked_at_is_not_cut() {
             (writer.join().unwrap(), moved)
         });
         assert_eq!(moved + taken.into_inner(), sent, "bytes are lost");
+    }
+}
+
+#[test]
+fn a_message_as_long_as_the_buffer_passes_and_a_longer_one_stays_in_its_socket() {
+    /// Bytes of the buffer, which is never smaller for messages.
+    const BUFFER: usize = 256 << 10;
+    // Only root may have so long messages.
+    if !is_root() {
+        return;
+    }
+    for socket_type in [SocketType::DGRAM, SocketType::SEQPACKET] {
+        for setup in SETUPS {
+            if matches!(setup, Setup::By(Strategy::SplicePipe)) {
+                continue; // It takes no messages.
+            }
+            for len in [BUFFER, BUFFER + 1] {
+                let what = format!("{setup:?}, {len} bytes");
+                let (source, peer) = unix(socket_type);
+                set_socket_send_buffer_size_force(&peer, 1 << 20).unwrap();
+                let message = pattern(len);
+                assert!(write_all(&peer, &message), "{what}");
+                let (outcome, arrived) = outcome_of(setup, &source, |it| it.limit(len as u64));
+                if len == BUFFER {
+                    assert!(outcome.is_ok(), "{what}: {outcome:?}");
+                    assert_same(&arrived, &message, &what);
+                    continue;
+                }
+                let error = outcome.expect_err(&what);
+                assert_eq!(error.side(), Side::Source, "{what}: {error:#}");
+                assert_eq!(error.raw_os_error(), Some(Errno::MSGSIZE.raw_os_error()));
+                assert_eq!((error.bytes(), arrived.len()), (0, 0), "{what}: {error:#}");
+                let mut left = vec![0; len];
+                let read = recv(&source, &mut left, RecvFlags::DONTWAIT).unwrap();
+                assert_eq!(read.1, len, "{what}");
+                assert_same(&left, &message, &what);
+            }
+        }
     }
 }
 
