@@ -51,10 +51,19 @@ fn data_bytes() -> u64 {
     kib.parse::<u64>().unwrap() * 1024
 }
 
-/// Runs `run` in a process that may have this much more memory than it has.
+/// Bytes for small allocations, without which a Rust program aborts. The heap of glibc keeps them;
+/// musl takes pages for each size from the kernel.
+const SMALL_ALLOCATIONS: u64 = if cfg!(target_env = "musl") {
+    64 << 10
+} else {
+    0
+};
+
+/// Runs `run` in a process that may have this much more memory than it has, beside that for small
+/// allocations.
 fn with_memory<T>(amount: u64, run: impl FnOnce() -> T) -> T {
     let usual = getrlimit(Resource::Data);
-    let current = Some(data_bytes() + amount);
+    let current = Some(data_bytes() + SMALL_ALLOCATIONS + amount);
     // The heap keeps this memory, and gives it to small allocations.
     drop(std::hint::black_box(vec![0_u8; 60_000]));
     setrlimit(Resource::Data, Rlimit { current, ..usual }).unwrap();
