@@ -61,7 +61,7 @@ const RANDOM_UNIT_TESTS: &[&str] = &[
 /// The passes in their order. A mutant is caught by the first one that fails.
 ///
 /// The last two run what the first two have skipped, and the random tests with more cases.
-pub(super) const PASSES: [Pass; 4] = [
+pub(super) const PASSES: [Pass; 5] = [
     Pass {
         caught: Outcome::CaughtByUnitTests,
         target: "--lib",
@@ -77,6 +77,14 @@ pub(super) const PASSES: [Pass; 4] = [
         timeout_factor: 1,
         selected: &[],
         skipped: SLOW_INTEGRATION_TESTS,
+    },
+    Pass {
+        caught: Outcome::CaughtByIntegrationTests,
+        target: "--test=tokio",
+        cases: 16,
+        timeout_factor: 1,
+        selected: &[],
+        skipped: &[],
     },
     Pass {
         caught: Outcome::CaughtByUnitTests,
@@ -141,13 +149,13 @@ mod tests {
 
     #[test]
     fn what_the_first_passes_skip_the_last_ones_run() {
-        let [unit, integration, later_unit, later_integration] = PASSES;
+        let [unit, integration, _, later_unit, later_integration] = PASSES;
         for (first, later) in [(unit, later_unit), (integration, later_integration)] {
             assert_eq!(first.target, later.target);
             let args: Vec<_> = later.test_args().collect();
             assert!(first.skipped.iter().all(|test| args.contains(test)));
         }
-        let args: Vec<_> = PASSES[3].test_args().collect();
+        let args: Vec<_> = PASSES[4].test_args().collect();
         assert!(args.ends_with(&["--skip", "lines_keep_their_rate"]));
     }
 
@@ -186,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_busy_machine_gets_three_times_as_long_as_its_baseline() {
-        let [quick, _, thorough, _] = &PASSES;
+        let [quick, _, _, thorough, _] = &PASSES;
         assert_eq!(quick.timeout(120, Duration::from_secs(10)), 120);
         assert_eq!(quick.timeout(120, Duration::from_millis(50_500)), 152);
         assert_eq!(thorough.timeout(120, Duration::from_secs(100)), 1200);

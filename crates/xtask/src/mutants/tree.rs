@@ -13,6 +13,9 @@ use sha2::{Digest, Sha256};
 use super::Outcome;
 use super::passes::{PASSES, Pass};
 
+/// cargo-mutants changes all modules, also those of a feature.
+const FEATURES: &str = "--all-features";
+
 /// A test program may only be told to stop at the first failure if it may do what is not stable.
 const RUNNER: &str = "--config=target.'cfg(all())'.runner=['env','RUSTC_BOOTSTRAP=1']";
 
@@ -44,7 +47,10 @@ impl Tree {
             .current_dir(&workspace)
             .output()
             .context("rustc")?;
-        let mut texts = vec![compiler.stdout, format!("{PASSES:?}").into_bytes()];
+        let mut texts = vec![
+            compiler.stdout,
+            format!("{PASSES:?} {FEATURES}").into_bytes(),
+        ];
         for name in String::from_utf8(listed.stdout)?.lines() {
             let Ok(text) = fs::read(workspace.join(name)) else {
                 continue;
@@ -142,7 +148,7 @@ impl Tree {
     fn test_unmutated(&self, pass: &Pass, args: &[&str]) -> anyhow::Result<Duration> {
         let mut command = Command::new("cargo");
         command
-            .args(["test", "--package=zcopy", pass.target, RUNNER])
+            .args(["test", "--package=zcopy", pass.target, FEATURES, RUNNER])
             .args(args)
             .arg("--")
             .args(pass.test_args());
@@ -192,6 +198,7 @@ impl Tree {
             .args(["--sharding=slice", "--in-place", "--baseline=skip"])
             .arg(format!("--timeout={timeout}"))
             .arg(format!("--cargo-arg={}", pass.target))
+            .arg(format!("--cargo-arg={FEATURES}"))
             .arg(format!("--cargo-arg={RUNNER}"))
             .arg("--output")
             .arg(&output_dir)
