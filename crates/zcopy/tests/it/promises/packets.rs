@@ -166,8 +166,8 @@ fn no_read_divides_a_packet_behind_a_stream() {
         return;
     }
     let packets = 120_000;
-    bounded(move || {
-        for n_stream in (100_000..700_000).step_by(997) {
+    for n_stream in (100_000..700_000).step_by(997) {
+        bounded(move || {
             let bytes = pattern(n_stream + packets);
             let assert = |others: &[OwnedFd], buffer_size: Option<usize>| {
                 let (source, feed) = pipe();
@@ -187,8 +187,8 @@ fn no_read_divides_a_packet_behind_a_stream() {
             assert(&[], None);
             assert(&[], Some(4096));
             assert(&[null()], None);
-        }
-    });
+        });
+    }
 }
 
 /// The transfer enlarges the source once more than 64 KiB have come. What the writer sends meanwhile
