@@ -233,9 +233,9 @@ impl Tree {
     }
 
     /// Has a command run in the copy, with this number of random cases, and without the debugging
-    /// information that would have to be linked each time. The compiler keeps what a mutant leaves
-    /// as it was, whatever the surroundings say. A test that is skipped catches nothing: those of the
-    /// examples are, since nothing builds the examples here.
+    /// information that would have to be linked each time. It compiles incrementally, since a mutant
+    /// changes one function. Tests may be skipped, whatever `ZCOPY_REQUIRE` says: those of the
+    /// examples are, which nothing builds here.
     fn configure(&self, command: &mut Command, cases: u32) {
         command
             .current_dir(&self.root)
