@@ -234,7 +234,8 @@ impl Tree {
 
     /// Has a command run in the copy, with this number of random cases, and without the debugging
     /// information that would have to be linked each time. It compiles incrementally, since a mutant
-    /// changes one function. Tests may be skipped, whatever `ZCOPY_REQUIRE` says: those of the
+    /// changes one function, and does not optimise across codegen units, since it would then compile
+    /// most of the library again. Tests may be skipped, whatever `ZCOPY_REQUIRE` says: those of the
     /// examples are, which nothing builds here.
     fn configure(&self, command: &mut Command, cases: u32) {
         command
@@ -242,6 +243,7 @@ impl Tree {
             .env_remove("ZCOPY_REQUIRE")
             .env("CARGO_INCREMENTAL", "1")
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env("CARGO_PROFILE_DEV_LTO", "off")
             .env("CARGO_PROFILE_TEST_DEBUG", "0")
             .env("PROPTEST_RNG_SEED", "1")
             .env("PROPTEST_CASES", cases.to_string());
