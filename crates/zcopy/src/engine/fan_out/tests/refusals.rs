@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use super::faults::{LONG, appending, by_the_plan, file, options, pipe, source};
 use crate::options::{OnSinkError, Options};
 use crate::report::Report;
+use crate::side::Side;
 use crate::sim::SimKernel;
 use crate::sim::interference::{Action, Interference, Target};
 use crate::sim::objects::{Object, patterned};
@@ -282,6 +283,28 @@ fn a_splice_that_ends_before_the_source_gives_way_to_reads_unless_tee_was_asked_
                 let error = result.expect_err(&what);
                 assert!(error.is_unsuitable(), "{what}: {error:#}");
             }
+        }
+    }
+}
+
+/// A driver may return any errno.
+#[test]
+fn a_source_whose_first_splice_fails_is_read_unless_the_errno_is_final() {
+    for (errno, is_final) in [(Errno::NXIO, false), (Errno::IO, true)] {
+        let kernel = SimKernel::default();
+        let source = kernel.source(Object::file(&patterned(LONG)), OFlags::empty());
+        let sinks = [pipe(&kernel), file(&kernel)];
+        kernel.inject(Call::Splice, &[Injection::Fails(errno)]);
+        let result = fan_out(&kernel, (&source, &sinks), options(), OnSinkError::Stop);
+        if is_final {
+            let error = result.unwrap_err();
+            assert_eq!((error.side(), error.call()), (Side::Source, Some("splice")));
+            assert_eq!(error.raw_os_error(), Some(errno.raw_os_error()));
+            assert_eq!(kernel.cursor(&source), 0);
+        } else {
+            let report = result.unwrap();
+            assert_eq!(report.strategy(), Some(Strategy::Buffered), "{report:#}");
+            assert_all_have_all(&kernel, &sinks, &format!("{report:#}"));
         }
     }
 }

@@ -57,6 +57,19 @@ fn whole_blocks_are_gathered_and_written_directly_and_the_rest_goes_the_other_wa
     assert!(whole.iter().all(is_whole), "{writes:?}");
 }
 
+/// With a write for each block the transfer would wait for the disk 24 times.
+#[test]
+fn all_whole_blocks_of_a_read_are_written_at_once() {
+    let kernel = kernel(true);
+    let source = kernel.source(Object::file(&patterned(LEN)), OFlags::empty());
+    let sink = kernel.sink(Object::file(&[]), OFlags::DIRECT);
+    assert_eq!(run(&kernel, &source, &sink).bytes(), LEN as u64);
+    assert_eq!(kernel.contents(&sink), patterned(LEN));
+    let rest = LEN % 4096;
+    let expected = [Ok(LEN - rest), Err(Errno::INVAL), Ok(rest)];
+    assert_eq!(kernel.results(Call::Write), expected);
+}
+
 #[test]
 fn without_another_opening_whole_blocks_arrive_and_the_refusal_of_the_rest_stands() {
     let kernel = kernel(false);

@@ -46,6 +46,30 @@ fn a_stream_that_fills_its_buffer_is_upgraded_to_the_private_pipe() {
     }
 }
 
+/// A splice in non-blocking mode fails with `EAGAIN` at the mark, as if the socket were empty.
+#[test]
+fn an_urgent_mark_takes_two_splices_and_a_read() {
+    const MARK: usize = 20_000;
+    let kernel = SimKernel::default();
+    let mut source = Object::written_by_peer(true, &patterned(50_000), &[]);
+    if let Object::Channel(socket) = &mut source {
+        socket.urgent_marks.push_back(MARK as u64);
+    }
+    let source = kernel.source(source, OFlags::NONBLOCK);
+    let sink = kernel.sink(Object::file(&[]), OFlags::empty());
+    let options = Options {
+        strategy: Some(Strategy::SplicePipe),
+        ..Options::default()
+    };
+    let report = transfer(&kernel, (&source, &sink), options).unwrap();
+    assert_eq!(report.bytes(), 50_000);
+    assert!(kernel.contents(&sink) == patterned(50_000));
+    let splices = kernel.results(Call::Splice);
+    let n_blocked = splices.iter().filter(|n| **n == Err(Errno::AGAIN)).count();
+    // Before the first byte, twice at the mark, and before the end.
+    assert_eq!(n_blocked, 4, "{splices:?}");
+}
+
 /// 64 KiB are read and written first.
 #[test]
 fn a_socket_that_holds_another_96_kib_goes_to_a_pipe_through_a_private_pipe() {
