@@ -75,7 +75,8 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs the chore. An interrupted run goes on where it was, unless the library has changed.
+/// Runs the chore. An interrupted run goes on where it was, unless the library has changed. If its
+/// tests have, only the mutants that survived are tested again.
 ///
 /// # Errors
 ///
@@ -87,13 +88,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut known = tree.known()?;
     let mut outcomes = BTreeMap::new();
     let mut survivors = Vec::new();
+    let mut n_earlier = 0;
     let drawn = draw(&names, args.seed).into_iter();
     for (index, name) in drawn.filter(|(_, name)| name.contains(&args.only)) {
         if viable(&outcomes) == args.sample {
             break;
         }
         let outcome = match known.remove(name) {
-            Some(outcome) => outcome,
+            Some(known) => {
+                n_earlier += usize::from(!known.has_same_tests);
+                known.outcome
+            }
             None => tree.test((index, names.len()), name, args.timeout)?,
         };
         *outcomes.entry(outcome).or_default() += 1;
@@ -101,7 +106,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             survivors.push(name);
         }
     }
-    let text = summary(&outcomes, &survivors, args.sample);
+    let text = summary(&outcomes, n_earlier, &survivors, args.sample);
     println!("{text}");
     if args.record {
         proof::record("Mutants of the library", &text)?;
@@ -142,8 +147,13 @@ fn viable(outcomes: &BTreeMap<Outcome, usize>) -> usize {
     viable.map(|(_, n)| n).sum()
 }
 
-/// The result as a table and a list.
-fn summary(outcomes: &BTreeMap<Outcome, usize>, survivors: &[&str], sample: usize) -> String {
+/// The result as a table and a list. `n_earlier` of the outcomes are of runs with other tests.
+fn summary(
+    outcomes: &BTreeMap<Outcome, usize>,
+    n_earlier: usize,
+    survivors: &[&str],
+    sample: usize,
+) -> String {
     let n_viable = viable(outcomes);
     let n_drawn: usize = outcomes.values().sum();
     let n_caught = n_viable - survivors.len();
@@ -160,6 +170,11 @@ fn summary(outcomes: &BTreeMap<Outcome, usize>, survivors: &[&str], sample: usiz
     lines.push(format!(
         "\n{n_caught} of {n_viable} that compile are caught, {n_timed_out} of them by a time-out."
     ));
+    if n_earlier > 0 {
+        lines.push(format!(
+            "{n_earlier} of those drawn were tested before the last tests were added, and not again."
+        ));
+    }
     if n_viable < sample {
         lines.push(format!(
             "No more than {n_viable} compile, and {sample} were wanted."
@@ -202,7 +217,7 @@ mod tests {
             (Outcome::Survived, 1),
         ];
         let survivors = ["a.rs:1:2: replace f"];
-        let text = summary(&BTreeMap::from(outcomes), &survivors, 4);
+        let text = summary(&BTreeMap::from(outcomes), 0, &survivors, 4);
         assert!(
             text.contains("| drawn | 12 |\n| does not compile | 7 |\n"),
             "{text}"
@@ -211,7 +226,9 @@ mod tests {
         let end = "\n4 of 5 that compile are caught, 1 of them by a time-out.\n\
                    - survived: `a.rs:1:2: replace f`";
         assert!(text.ends_with(end), "{text}");
-        let text = summary(&BTreeMap::from(outcomes), &survivors, 200);
+        assert!(!text.contains("tests were added"), "{text}");
+        let text = summary(&BTreeMap::from(outcomes), 3, &survivors, 200);
         assert!(text.contains("No more than 5 compile, and 200 were wanted.\n"));
+        assert!(text.contains("\n3 of those drawn were tested before the last tests were added"));
     }
 }

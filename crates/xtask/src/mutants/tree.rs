@@ -19,11 +19,21 @@ const FEATURES: &str = "--all-features";
 /// A test program may only be told to stop at the first failure if it may do what is not stable.
 const RUNNER: &str = "--config=target.'cfg(all())'.runner=['env','RUSTC_BOOTSTRAP=1']";
 
+/// The outcome of an earlier run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) outcome: Outcome,
+    /// Whether the tests have not changed since.
+    pub(super) has_same_tests: bool,
+}
+
 /// A copy of the workspace, in which mutants are made.
 pub(super) struct Tree {
     root: PathBuf,
-    /// The outcomes of mutants of this very tree, one a line.
+    /// The outcomes of mutants of this very library, one a line.
     results: PathBuf,
+    /// Names the tests of this tree.
+    tests_key: String,
     /// Seconds after which a pass is given up, for each of [`PASSES`], once that is known.
     timeouts: Option<[u64; PASSES.len()]>,
 }
@@ -51,6 +61,7 @@ impl Tree {
             compiler.stdout,
             format!("{PASSES:?} {FEATURES}").into_bytes(),
         ];
+        let mut tests = Vec::new();
         for name in String::from_utf8(listed.stdout)?.lines() {
             let Ok(text) = fs::read(workspace.join(name)) else {
                 continue;
@@ -64,13 +75,16 @@ impl Tree {
                 fs::create_dir_all(copy.parent().context("a file without a directory")?)?;
                 fs::write(&copy, &text)?;
             }
-            if name.starts_with("crates/zcopy/") || name == "Cargo.lock" {
+            if is_test(name) {
+                tests.extend([name.into(), text]);
+            } else if name.starts_with("crates/zcopy/") || name == "Cargo.lock" {
                 texts.extend([name.into(), text]);
             }
         }
         Ok(Self {
             root,
             results: target.join(format!("{}.tsv", key(&texts))),
+            tests_key: key(&tests),
             timeouts: None,
         })
     }
@@ -92,10 +106,10 @@ impl Tree {
         Ok(names.lines().map(str::to_owned).collect())
     }
 
-    /// The outcomes that an earlier run has written down.
-    pub(super) fn known(&self) -> anyhow::Result<HashMap<String, Outcome>> {
+    /// The outcomes that an earlier run has written down, as far as they still hold.
+    pub(super) fn known(&self) -> anyhow::Result<HashMap<String, Known>> {
         match fs::read_to_string(&self.results) {
-            Ok(text) => outcomes(&text),
+            Ok(text) => outcomes(&text, &self.tests_key),
             Err(_) => Ok(HashMap::new()),
         }
     }
@@ -121,7 +135,7 @@ impl Tree {
             .create(true)
             .append(true)
             .open(&self.results)?;
-        writeln!(results, "{outcome}\t{name}")?;
+        writeln!(results, "{outcome}\t{}\t{name}", self.tests_key)?;
         Ok(outcome)
     }
 
@@ -261,18 +275,38 @@ fn key(texts: &[Vec<u8>]) -> String {
     format!("{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2])
 }
 
-/// The outcomes in a file of results. A mutant that timed out is tested again.
-fn outcomes(text: &str) -> anyhow::Result<HashMap<String, Outcome>> {
+/// Whether a file of the library contains nothing but tests.
+fn is_test(name: &str) -> bool {
+    let in_library = name.strip_prefix("crates/zcopy/");
+    in_library.is_some_and(|path| {
+        path.split('/')
+            .any(|part| part.trim_end_matches(".rs") == "tests")
+    })
+}
+
+/// The outcomes in a file of results that hold for the tests with this key. A mutant that timed out
+/// is tested again, and one that survived other tests is too. One that other tests have caught is
+/// not, because tests are added and not taken away.
+fn outcomes(text: &str, tests_key: &str) -> anyhow::Result<HashMap<String, Known>> {
     let mut outcomes = HashMap::new();
     for line in text.lines() {
-        let (outcome, name) = line.split_once('\t').context("a line without a tab")?;
+        let (outcome, rest) = line.split_once('\t').context("a line without a tab")?;
+        let (key, name) = rest.split_once('\t').context("a line with one tab")?;
         let outcome = Outcome::ALL
             .into_iter()
             .find(|known| known.to_string() == outcome);
         let outcome = outcome.context("an unknown outcome")?;
-        if outcome != Outcome::TimedOut {
-            outcomes.insert(name.to_owned(), outcome);
+        let has_same_tests = key == tests_key;
+        if outcome == Outcome::TimedOut || outcome == Outcome::Survived && !has_same_tests {
+            continue;
         }
+        outcomes.insert(
+            name.to_owned(),
+            Known {
+                outcome,
+                has_same_tests,
+            },
+        );
     }
     Ok(outcomes)
 }
@@ -299,15 +333,44 @@ mod tests {
     }
 
     #[test]
-    fn results_of_time_outs_are_not_used_again() {
-        let text = "survived\ta.rs:1:2: f\ntimed out\ta.rs:3:4: g\n";
-        let known = outcomes(text).unwrap();
-        let expected = ("a.rs:1:2: f".to_owned(), Outcome::Survived);
-        assert_eq!(known, HashMap::from([expected]));
-        let text = format!("{text}caught by unit tests\ta.rs:3:4: g\n");
-        assert_eq!(outcomes(&text).unwrap().len(), 2);
-        assert!(outcomes("nonsense\ta.rs:1:2: f\n").is_err());
-        assert!(outcomes("survived").is_err());
+    fn time_outs_and_survivors_of_other_tests_are_tested_again() {
+        let text = "survived\tsame\ta.rs:1:2: f\nsurvived\tother\ta.rs:2:2: f\n\
+                    timed out\tsame\ta.rs:3:4: g\ncaught by unit tests\tother\ta.rs:5:6: h\n";
+        let known = |outcome, has_same_tests| Known {
+            outcome,
+            has_same_tests,
+        };
+        let expected = [
+            ("a.rs:1:2: f".to_owned(), known(Outcome::Survived, true)),
+            (
+                "a.rs:5:6: h".to_owned(),
+                known(Outcome::CaughtByUnitTests, false),
+            ),
+        ];
+        assert_eq!(outcomes(text, "same").unwrap(), HashMap::from(expected));
+        let text = format!("{text}caught by unit tests\tsame\ta.rs:3:4: g\n");
+        assert_eq!(outcomes(&text, "same").unwrap().len(), 3);
+        assert!(outcomes("nonsense\tsame\ta.rs:1:2: f\n", "same").is_err());
+        assert!(outcomes("survived\tsame", "same").is_err());
+    }
+
+    #[test]
+    fn files_of_tests_are_told_from_those_of_the_library() {
+        for name in [
+            "crates/zcopy/tests/it/main.rs",
+            "crates/zcopy/src/engine/pair/tests/direct.rs",
+            "crates/zcopy/src/plan/tests.rs",
+        ] {
+            assert!(is_test(name), "{name}");
+        }
+        for name in [
+            "crates/zcopy/src/plan.rs",
+            "crates/zcopy/src/sim/kernel.rs",
+            "crates/zcopy-cli/tests/it/main.rs",
+            "Cargo.lock",
+        ] {
+            assert!(!is_test(name), "{name}");
+        }
     }
 
     #[test]
