@@ -57,7 +57,7 @@ impl Tree {
             .current_dir(&workspace)
             .output()
             .context("rustc")?;
-        let mut texts = vec![
+        let mut library = vec![
             compiler.stdout,
             format!("{PASSES:?} {FEATURES}").into_bytes(),
         ];
@@ -78,12 +78,12 @@ impl Tree {
             if is_test(name) {
                 tests.extend([name.into(), text]);
             } else if name.starts_with("crates/zcopy/") || name == "Cargo.lock" {
-                texts.extend([name.into(), text]);
+                library.extend([name.into(), text]);
             }
         }
         Ok(Self {
             root,
-            results: target.join(format!("{}.tsv", key(&texts))),
+            results: target.join(format!("{}.tsv", key(&library))),
             tests_key: key(&tests),
             timeouts: None,
         })
