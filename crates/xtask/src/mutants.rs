@@ -76,7 +76,7 @@ impl fmt::Display for Outcome {
 }
 
 /// Runs the chore. An interrupted run goes on where it was, unless the library has changed. If its
-/// tests have, only the mutants that survived are tested again.
+/// tests have, only the mutants that survived or timed out are tested again.
 ///
 /// # Errors
 ///
@@ -172,7 +172,7 @@ fn summary(
     ));
     if n_earlier > 0 {
         lines.push(format!(
-            "{n_earlier} of those drawn were tested before the last tests were added, and not again."
+            "{n_earlier} of these outcomes are of runs before the last tests were added."
         ));
     }
     if n_viable < sample {
@@ -229,6 +229,8 @@ mod tests {
         assert!(!text.contains("tests were added"), "{text}");
         let text = summary(&BTreeMap::from(outcomes), 3, &survivors, 200);
         assert!(text.contains("No more than 5 compile, and 200 were wanted.\n"));
-        assert!(text.contains("\n3 of those drawn were tested before the last tests were added"));
+        assert!(
+            text.contains("\n3 of these outcomes are of runs before the last tests were added.")
+        );
     }
 }

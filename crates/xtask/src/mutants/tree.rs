@@ -286,7 +286,7 @@ fn is_test(name: &str) -> bool {
 
 /// The outcomes in a file of results that hold for the tests with this key. A mutant that timed out
 /// is tested again, and one that survived other tests is too. One that other tests have caught is
-/// not, because tests are added and not taken away.
+/// not, because tests are added, and neither weakened nor taken away.
 fn outcomes(text: &str, tests_key: &str) -> anyhow::Result<HashMap<String, Known>> {
     let mut outcomes = HashMap::new();
     for line in text.lines() {

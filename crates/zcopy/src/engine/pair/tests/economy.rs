@@ -48,7 +48,7 @@ fn a_stream_that_fills_its_buffer_is_upgraded_to_the_private_pipe() {
 
 /// A splice in non-blocking mode fails with `EAGAIN` at the mark, as if the socket were empty.
 #[test]
-fn an_urgent_mark_takes_two_splices_and_a_read() {
+fn an_urgent_mark_costs_a_requested_splice_two_calls() {
     const MARK: usize = 20_000;
     let kernel = SimKernel::default();
     let mut source = Object::written_by_peer(true, &patterned(50_000), &[]);
